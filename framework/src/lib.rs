@@ -1,1 +1,25 @@
-//! Placeholder.
+//! `oncesink`: rows from Kafka reach a database exactly once.
+//!
+//! The modules stand in the order in which data flows: the consumer reads, a writer gathers records into slices, one transaction writes rows and
+//! offset together, and the supervisor moves partitions between claimed, running and stopped.
+
+pub mod config;
+pub mod kafka;
+pub mod position;
+
+mod record;
+pub use record::{Headers, Record, TopicPartition};
+mod batch;
+pub use batch::{Batch, Encoded, Part, Slice, SliceBuilder, SliceEnd};
+mod error;
+pub use error::{BadRecord, Class, CommitFailure, Failure, Reason, SinkError};
+mod sink;
+pub use sink::{Sink, Written};
+
+pub mod store;
+
+pub use async_trait::async_trait;
+#[cfg(feature = "postgres")]
+pub use sqlx;
+#[cfg(feature = "postgres")]
+pub use store::postgres;

@@ -1,0 +1,81 @@
+//! What a connector author writes: rows into the open transaction.
+
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+
+use crate::batch::{Batch, Encoded};
+use crate::error::SinkError;
+use crate::store::Store;
+
+/// Writes the rows of a batch into the transaction that also moves the stored offsets.
+///
+/// The contract, in the order in which things happen on a writer's connection:
+/// 1. [`open`](Sink::open) on every new connection, and again when the catalog seems to have changed: each writer has its own instance.
+/// 2. [`encode`](Sink::encode) before the transaction begins, on the writer's own thread while the previous batch commits.
+/// 3. [`write`](Sink::write) between the advance of the offsets and the guard before COMMIT.
+///
+/// `encode` and `write` may be called again with the same batch, or with a part of it, in a fresh transaction: they are functions of the batch and the
+/// transaction, and keep no state elsewhere. A sink never commits, rolls back, retries, sleeps, spawns or emits metrics; offset, COMMIT, retry and
+/// settling are the framework's.
+///
+/// # Errors
+/// By class, see [`crate::Class`]. A record that is known to be bad is reported with its coordinates ([`SinkError::Bad`]); for a data error of the
+/// server whose record is unknown, a failure of class `BadRecord` makes the framework search by prefix.
+#[async_trait]
+pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
+    /// The `kind` in `[sinks.<name>.target]`.
+    const KIND: &'static str;
+
+    /// Keys of `[sinks.<name>.target]` beside the connection's; unknown ones are refused with the nearest known. A sink that also takes
+    /// `[sinks.<name>.table]` and `[sinks.<name>.tables."topic"]` names these keys `table` and `tables`.
+    type Config: DeserializeOwned + Send;
+
+    /// Looks at the target within `tx`, which is rolled back afterwards: a missing table stops the start, by name. `topics` are those that the sink reads.
+    ///
+    /// # Errors
+    /// `Fatal` for what a person must mend (missing table, column, grant), transient classes for what waiting mends.
+    async fn open(config: Self::Config, topics: &[String], tx: &mut S::Tx) -> Result<Self, SinkError>;
+
+    /// The target that a topic's rows go to, as people write it; part of the sink's identity beside its name.
+    fn target(&self, topic: &str) -> String;
+
+    /// Turns the batch into whatever `write` needs, without the database.
+    ///
+    /// # Errors
+    /// Bad records, all that the batch holds.
+    fn encode(&self, batch: &Batch) -> Result<Encoded, SinkError> {
+        let _ = batch;
+        Ok(Encoded::default())
+    }
+
+    /// Writes the rows. The offsets have been advanced in the same transaction.
+    ///
+    /// # Errors
+    /// See the trait. After any error the transaction is rolled back.
+    async fn write(&self, tx: &mut S::Tx, batch: &Batch) -> Result<Written, SinkError>;
+}
+
+/// The books of one batch: what became of its records. The framework checks `records + skipped + collapsed + deleted` against what it read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Written {
+    /// Records that became rows (a record may become several).
+    pub records: usize,
+    /// Records left out by configuration.
+    pub skipped: usize,
+    /// Records folded into a later one of the same key.
+    pub collapsed: usize,
+    /// Records that deleted a row.
+    pub deleted: usize,
+}
+
+impl Written {
+    /// All records became rows.
+    pub const fn records(records: usize) -> Self {
+        Self { records, skipped: 0, collapsed: 0, deleted: 0 }
+    }
+
+    /// Number of records accounted for.
+    pub const fn total(&self) -> usize {
+        self.records + self.skipped + self.collapsed + self.deleted
+    }
+}
