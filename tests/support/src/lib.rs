@@ -14,6 +14,8 @@ pub mod kafka;
 mod names;
 mod ports;
 pub mod postgres;
+pub mod process;
+pub mod proxy;
 mod servers;
 mod workdir;
 
