@@ -170,11 +170,23 @@ pub struct Starts {
 pub trait Store: Send + Sync + 'static {
     /// A connection between transactions.
     type Session: Send + 'static;
+    /// What identifies a session on the server after its connection was dropped.
+    type SessionId: Clone + Send + Sync + fmt::Debug + 'static;
     /// An open transaction; owns its connection.
     type Tx: Send + 'static;
 
     /// A new session on a writable server, with a connect timeout of its own.
     async fn connect(&self) -> Result<Self::Session, Failure>;
+
+    /// Identifies a session on the server.
+    fn session_id(session: &Self::Session) -> Self::SessionId;
+
+    /// Identifies the session of a transaction on the server.
+    fn tx_session_id(tx: &Self::Tx) -> Self::SessionId;
+
+    /// Ends a session on the server whose connection was dropped in mid-statement: the server may not notice before the statement ends, and keeps its
+    /// locks. Only if it is still ours; answers whether it was there. Called in the background.
+    async fn end_session(&self, id: Self::SessionId) -> Result<bool, Failure>;
 
     /// The recorded partition count of each topic; none for a topic that was never claimed in this group.
     async fn recorded(&self, topics: &[Arc<str>]) -> Result<Vec<Option<i32>>, Failure>;
