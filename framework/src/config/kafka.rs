@@ -12,14 +12,23 @@ use super::tree::{Node, Table, Value};
 
 /// What librdkafka knows about its properties; given from outside, so that reading a file needs no client.
 pub trait KafkaProperties: Sync {
-    /// All names that librdkafka knows.
+    /// The names that librdkafka knows, perhaps without its aliases; they serve for the nearest name.
     fn known(&self) -> Vec<String>;
 
     /// Asks librdkafka whether it would accept this value.
     ///
     /// # Errors
-    /// Its own words.
-    fn check(&self, property: &str, value: &str) -> Result<(), String>;
+    /// Whether the name or the value is wrong.
+    fn check(&self, property: &str, value: &str) -> Result<(), RefusedProperty>;
+}
+
+/// Why librdkafka does not take a property.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefusedProperty {
+    /// It has none of this name.
+    Unknown,
+    /// The value does not fit; in its own words.
+    Invalid(String),
 }
 
 /// The rebalance protocol of the groups.
@@ -177,9 +186,6 @@ fn property(
     if let Some((_, reason)) = FORCED.iter().find(|(forced, _)| *forced == name) {
         return Err(format!("kafka: {written:?} cannot be set: {reason}"));
     }
-    if !names.contains(&name) {
-        return Err(format!("unknown key {written:?} in [kafka]{}", hint(written, names)));
-    }
     let value = match &node.value {
         Value::Text(text) => text.clone(),
         Value::Integer(number) => Secret::literal(number.to_string()),
@@ -203,9 +209,12 @@ fn property(
     }
     match known.check(name, value.expose()) {
         Ok(()) => Ok(value),
-        Err(message) if value.is_indirect() => {
+        Err(RefusedProperty::Unknown) => {
+            Err(format!("unknown key {written:?} in [kafka]{}", hint(written, names)))
+        }
+        Err(RefusedProperty::Invalid(message)) if value.is_indirect() => {
             Err(format!("kafka: {written:?}: {}", message.replace(value.expose(), value.template())))
         }
-        Err(message) => Err(format!("kafka: {written:?}: {message}")),
+        Err(RefusedProperty::Invalid(message)) => Err(format!("kafka: {written:?}: {message}")),
     }
 }

@@ -26,7 +26,7 @@ use std::path::Path;
 pub use environment::Environment;
 pub use error::ConfigError;
 pub use http::HttpSection;
-pub use kafka::{GroupProtocol, KafkaProperties, KafkaSection};
+pub use kafka::{GroupProtocol, KafkaProperties, KafkaSection, RefusedProperty};
 pub use secret::Secret;
 pub use sink::{BatchSection, OnBadRecord, OnExpired, SinkSection, parse_policy};
 pub use target::{Kind, TargetSection};

@@ -28,12 +28,13 @@ impl KafkaProperties for Properties {
         .into()
     }
 
-    fn check(&self, property: &str, value: &str) -> Result<(), String> {
+    fn check(&self, property: &str, value: &str) -> Result<(), RefusedProperty> {
         match (property, value.parse::<u32>()) {
             ("fetch.wait.max.ms" | "session.timeout.ms", Err(_)) => {
-                Err(format!("expected a number for {property}, found {value}"))
+                Err(RefusedProperty::Invalid(format!("expected a number for {property}, found {value}")))
             }
-            _ => Ok(()),
+            _ if self.known().iter().any(|known| known == property) => Ok(()),
+            _ => Err(RefusedProperty::Unknown),
         }
     }
 }
