@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod kafka;
+pub mod metrics;
 pub mod position;
 
 mod record;

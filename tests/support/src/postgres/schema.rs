@@ -82,6 +82,11 @@ impl Schema {
         self.value(&format!("SELECT count(*) FROM {table}")).await
     }
 
+    /// Runs statements past every trigger, as a restore from a backup would.
+    pub async fn execute_unguarded(&self, sql: &str) {
+        self.execute(&format!("BEGIN; SET LOCAL session_replication_role = replica; {sql}; COMMIT")).await;
+    }
+
     /// Makes every stored offset that goes back without an event row that says so an error. The tables
     /// `kafka_offsets` and `oncesink_events` must exist.
     pub async fn guard_offsets(&self) {

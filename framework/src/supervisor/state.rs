@@ -1,0 +1,455 @@
+//! The life of every partition that the group assigns here, as a pure function.
+//!
+//! Free of clocks, I/O and randomness. Invariants:
+//! - a partition is assigned only at the offset that its own, latest claim returned, and only after its writer acknowledged the hand-over;
+//! - whatever an older claim still brings is dropped;
+//! - a revoke is answered when all its writers have let go, or when the loop says that it waited long enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::kafka::ClaimNumber;
+use crate::record::TopicPartition;
+use crate::store::Fence;
+use crate::writer::{Break, Gone};
+
+/// Where a partition stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Life {
+    /// A claim is under way, or will be after a back-off.
+    Claiming,
+    /// Its writer has been told where it begins.
+    HandingOver { writer: usize, start: Start },
+    /// The consumer has been told to assign it.
+    Positioning { writer: usize },
+    /// Records flow.
+    Running { writer: usize },
+    /// Its writer has been told to let go.
+    Releasing { then: Then },
+    /// The consumer has been told to unassign it.
+    Unassigning { then: Then },
+    /// Waits for a word from outside, or for a restart.
+    Halted(Halt),
+    /// Being revoked, or the sink ends: its writer has been told to let go.
+    Leaving,
+}
+
+/// A claimed position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Start {
+    pub(crate) offset: i64,
+    pub(crate) leader_epoch: Option<i32>,
+}
+
+/// What follows when a partition has been taken out of its writer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Then {
+    /// Claim it again.
+    Claim,
+    /// Leave it halted.
+    Halt(Halt),
+}
+
+/// Why a partition is halted. Its reason is for people.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Halt {
+    pub(crate) state: HaltState,
+    pub(crate) reason: String,
+}
+
+/// The label of a halted partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum HaltState {
+    /// A bad record, or a position that cannot be.
+    Stopped,
+    /// The row belongs to another sink, cluster or topic.
+    Refused,
+}
+
+/// One partition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Partition {
+    pub(crate) life: Life,
+    pub(crate) claim: ClaimNumber,
+    /// Troubles since a transaction was last stored: the back-off's exponent.
+    attempts: u32,
+    /// Was sick: runs in transactions of its own until one is stored.
+    alone: bool,
+    /// The fence that was last known to be mine.
+    pub(crate) fence: Option<Fence>,
+    /// The stored offset as last known.
+    pub(crate) stored: Option<i64>,
+}
+
+impl Partition {
+    /// Label value of `oncesink_partition_state`.
+    pub(crate) fn state(&self) -> &'static str {
+        match &self.life {
+            Life::Running { .. } => "running",
+            Life::Halted(Halt { state: HaltState::Stopped, .. }) => "stopped",
+            Life::Halted(Halt { state: HaltState::Refused, .. }) => "refused",
+            _ if self.alone => "blocked",
+            _ => "claiming",
+        }
+    }
+
+    fn writer(&self) -> Option<usize> {
+        match self.life {
+            Life::HandingOver { writer, .. } | Life::Positioning { writer } | Life::Running { writer } => Some(writer),
+            _ => None,
+        }
+    }
+}
+
+/// Everything that can happen to the partitions of a sink.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Assigned(Vec<TopicPartition>),
+    Revoked(Vec<TopicPartition>),
+    Lost(Vec<TopicPartition>),
+    /// The client is dead: everything counts as lost.
+    ClientLost,
+    /// The revoke has waited long enough for its writers.
+    RevokeOverdue,
+    Claimed { place: TopicPartition, claim: ClaimNumber, fence: Fence, start: Start },
+    /// The claim, or the check of its position, ended in a reason to halt.
+    ClaimHalted { place: TopicPartition, claim: ClaimNumber, halt: Halt },
+    HandedOver { place: TopicPartition, claim: ClaimNumber },
+    Released { place: TopicPartition, claim: ClaimNumber },
+    Positioned { place: TopicPartition, claim: ClaimNumber },
+    NotPositioned { place: TopicPartition, claim: ClaimNumber },
+    Unassigned(Vec<TopicPartition>),
+    Stored { place: TopicPartition, claim: ClaimNumber, offset: i64, fence: Fence },
+    Gone { place: TopicPartition, claim: ClaimNumber, why: Gone },
+    /// Somebody else changed the row: claim again.
+    OutsideWord(TopicPartition),
+    /// The topic behind these partitions is not the one that the offsets belong to, or their position cannot be.
+    Halt { place: TopicPartition, halt: Halt },
+    /// The sink ends: running transactions are finished.
+    Shutdown,
+}
+
+/// Everything that the loop is told to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Claim after a back-off that grows with `attempts`; at once for 0.
+    Claim { place: TopicPartition, claim: ClaimNumber, attempts: u32 },
+    HandOver { writer: usize, place: TopicPartition, claim: ClaimNumber, fence: Fence, start: Start, alone: bool },
+    Release { writer: usize, place: TopicPartition, claim: ClaimNumber, finish: bool },
+    Assign { writer: usize, place: TopicPartition, claim: ClaimNumber, start: Start },
+    Unassign { place: TopicPartition },
+    /// Call [`Event::RevokeOverdue`] when the budget has passed.
+    AwaitRevoke,
+    AnswerRevoke { places: Vec<TopicPartition> },
+    /// The partition is halted: say so, once.
+    Halted { place: TopicPartition, halt: Halt },
+    /// Every writer has let go.
+    Drained,
+}
+
+/// All partitions of a sink.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Partitions {
+    map: BTreeMap<TopicPartition, Partition>,
+    writers: usize,
+    last_claim: u64,
+    revoking: Option<Revoke>,
+    ending: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Revoke {
+    places: Vec<TopicPartition>,
+    waiting: BTreeSet<TopicPartition>,
+}
+
+impl Partitions {
+    /// No partition yet, `writers` to spread them over.
+    pub(crate) fn new(writers: usize) -> Self {
+        Self { writers, ..Self::default() }
+    }
+
+    /// Every partition that the group assigns here.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&TopicPartition, &Partition)> {
+        self.map.iter()
+    }
+
+    /// One partition.
+    pub(crate) fn get(&self, place: &TopicPartition) -> Option<&Partition> {
+        self.map.get(place)
+    }
+
+    /// Whether a claim is still the partition's latest.
+    pub(crate) fn is_current(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
+        self.map.get(place).is_some_and(|partition| partition.claim == claim)
+    }
+
+    /// The whole state-by-event table.
+    pub(crate) fn step(&mut self, event: Event) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match event {
+            Event::Assigned(places) => self.assigned(places, &mut effects),
+            Event::Revoked(places) => self.revoked(places, &mut effects),
+            Event::Lost(places) => self.lost(&places, &mut effects),
+            Event::ClientLost => {
+                let all: Vec<TopicPartition> = self.map.keys().cloned().collect();
+                self.lost(&all, &mut effects);
+                self.revoking = None;
+            }
+            Event::RevokeOverdue => self.answer_revoke(&mut effects),
+            Event::Claimed { place, claim, fence, start } => self.claimed(place, claim, fence, start, &mut effects),
+            Event::ClaimHalted { place, claim, halt } => {
+                if let Some(partition) = self.current(&place, claim)
+                    && partition.life == Life::Claiming
+                {
+                    partition.life = Life::Halted(halt.clone());
+                    effects.push(Effect::Halted { place, halt });
+                }
+            }
+            Event::HandedOver { place, claim } => {
+                if let Some(partition) = self.current(&place, claim)
+                    && let Life::HandingOver { writer, start } = partition.life
+                {
+                    partition.life = Life::Positioning { writer };
+                    effects.push(Effect::Assign { writer, place, claim, start });
+                }
+            }
+            Event::Positioned { place, claim } => {
+                if let Some(partition) = self.current(&place, claim)
+                    && let Life::Positioning { writer } = partition.life
+                {
+                    partition.life = Life::Running { writer };
+                }
+            }
+            Event::NotPositioned { place, claim } => {
+                if self.is_current(&place, claim) {
+                    self.take_out(&place, Then::Claim, &mut effects);
+                }
+            }
+            Event::Released { place, claim } => self.released(&place, claim, &mut effects),
+            Event::Unassigned(places) => self.unassigned(places, &mut effects),
+            Event::Stored { place, claim, offset, fence } => {
+                if let Some(partition) = self.current(&place, claim) {
+                    (partition.attempts, partition.alone) = (0, false);
+                    (partition.stored, partition.fence) = (Some(offset), Some(fence));
+                }
+            }
+            Event::Gone { place, claim, why } => self.gone(&place, claim, why, &mut effects),
+            Event::OutsideWord(place) => self.take_out(&place, Then::Claim, &mut effects),
+            Event::Halt { place, halt } => self.take_out(&place, Then::Halt(halt), &mut effects),
+            Event::Shutdown => self.shutdown(&mut effects),
+        }
+        effects
+    }
+
+    fn current(&mut self, place: &TopicPartition, claim: ClaimNumber) -> Option<&mut Partition> {
+        self.map.get_mut(place).filter(|partition| partition.claim == claim)
+    }
+
+    fn assigned(&mut self, places: Vec<TopicPartition>, effects: &mut Vec<Effect>) {
+        if self.ending {
+            return;
+        }
+        for place in places {
+            if self.map.contains_key(&place) {
+                self.take_out(&place, Then::Claim, effects);
+                continue;
+            }
+            let claim = self.next_claim();
+            let partition =
+                Partition { life: Life::Claiming, claim, attempts: 0, alone: false, fence: None, stored: None };
+            self.map.insert(place.clone(), partition);
+            effects.push(Effect::Claim { place, claim, attempts: 0 });
+        }
+    }
+
+    fn next_claim(&mut self) -> ClaimNumber {
+        self.last_claim += 1;
+        ClaimNumber(self.last_claim)
+    }
+
+    fn revoked(&mut self, places: Vec<TopicPartition>, effects: &mut Vec<Effect>) {
+        let mut waiting = BTreeSet::new();
+        for place in &places {
+            let Some(partition) = self.map.get_mut(place) else { continue };
+            let holds = partition.writer();
+            let releasing = matches!(partition.life, Life::Releasing { .. } | Life::Leaving);
+            if let Some(writer) = holds {
+                let claim = partition.claim;
+                effects.push(Effect::Release { writer, place: place.clone(), claim, finish: false });
+            }
+            if holds.is_some() || releasing {
+                partition.life = Life::Leaving;
+                waiting.insert(place.clone());
+            } else {
+                self.map.remove(place);
+            }
+        }
+        self.revoking = Some(Revoke { places, waiting });
+        effects.push(Effect::AwaitRevoke);
+        self.answer_when_let_go(effects);
+    }
+
+    fn answer_when_let_go(&mut self, effects: &mut Vec<Effect>) {
+        if self.revoking.as_ref().is_some_and(|revoke| revoke.waiting.is_empty()) {
+            self.answer_revoke(effects);
+        }
+    }
+
+    fn answer_revoke(&mut self, effects: &mut Vec<Effect>) {
+        let Some(revoke) = self.revoking.take() else { return };
+        for place in &revoke.waiting {
+            self.map.remove(place);
+        }
+        effects.push(Effect::AnswerRevoke { places: revoke.places });
+    }
+
+    fn lost(&mut self, places: &[TopicPartition], effects: &mut Vec<Effect>) {
+        for place in places {
+            let Some(partition) = self.map.remove(place) else { continue };
+            if let Some(writer) = partition.writer() {
+                let claim = partition.claim;
+                effects.push(Effect::Release { writer, place: place.clone(), claim, finish: false });
+            }
+        }
+        self.drained_when_empty(effects);
+    }
+
+    fn claimed(&mut self, place: TopicPartition, claim: ClaimNumber, fence: Fence, start: Start, effects: &mut Vec<Effect>) {
+        let writer = self.least_loaded();
+        let Some(partition) = self.current(&place, claim) else { return };
+        if partition.life != Life::Claiming {
+            return;
+        }
+        (partition.fence, partition.stored) = (Some(fence), Some(start.offset));
+        partition.life = Life::HandingOver { writer, start };
+        let alone = partition.alone;
+        effects.push(Effect::HandOver { writer, place, claim, fence, start, alone });
+    }
+
+    fn least_loaded(&self) -> usize {
+        let mut loads = vec![0_usize; self.writers.max(1)];
+        for writer in self.map.values().filter_map(Partition::writer) {
+            if let Some(load) = loads.get_mut(writer) {
+                *load += 1;
+            }
+        }
+        loads.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(writer, _)| writer)
+    }
+
+    fn released(&mut self, place: &TopicPartition, claim: ClaimNumber, effects: &mut Vec<Effect>) {
+        let Some(partition) = self.current(place, claim) else { return };
+        match &partition.life {
+            Life::Releasing { then } => {
+                partition.life = Life::Unassigning { then: then.clone() };
+                effects.push(Effect::Unassign { place: place.clone() });
+            }
+            Life::Leaving => {
+                self.map.remove(place);
+                if let Some(revoke) = &mut self.revoking {
+                    revoke.waiting.remove(place);
+                }
+                self.answer_when_let_go(effects);
+                self.drained_when_empty(effects);
+            }
+            _ => {}
+        }
+    }
+
+    fn unassigned(&mut self, places: Vec<TopicPartition>, effects: &mut Vec<Effect>) {
+        for place in places {
+            let claim = ClaimNumber(self.last_claim + 1);
+            let Some(partition) = self.map.get_mut(&place) else { continue };
+            let Life::Unassigning { then } = &partition.life else { continue };
+            match then.clone() {
+                Then::Claim => {
+                    (partition.life, partition.claim) = (Life::Claiming, claim);
+                    let attempts = partition.attempts;
+                    self.last_claim += 1;
+                    effects.push(Effect::Claim { place, claim, attempts });
+                }
+                Then::Halt(halt) => {
+                    partition.life = Life::Halted(halt.clone());
+                    effects.push(Effect::Halted { place, halt });
+                }
+            }
+        }
+    }
+
+    fn gone(&mut self, place: &TopicPartition, claim: ClaimNumber, why: Gone, effects: &mut Vec<Effect>) {
+        let Some(partition) = self.current(place, claim) else { return };
+        partition.attempts = partition.attempts.saturating_add(1);
+        let then = match why {
+            Gone::NotMine | Gone::Contended | Gone::Rewound { .. } | Gone::Odd { .. } => Then::Claim,
+            Gone::Sick => {
+                partition.alone = true;
+                Then::Claim
+            }
+            Gone::Broken(Break::OutOfRange | Break::Error) => Then::Claim,
+            Gone::Broken(Break::Truncated) => Then::Halt(Halt {
+                state: HaltState::Stopped,
+                reason: "the log was truncated below the stored offset (an unclean leader election): records that are in the target are gone from the topic, and others may have taken their offsets".to_owned(),
+            }),
+            Gone::Stopped(bad) => Then::Halt(Halt { state: HaltState::Stopped, reason: bad.message }),
+        };
+        self.take_out(place, then, effects);
+    }
+
+    /// Out of the writer, out of the assignment, then what follows.
+    fn take_out(&mut self, place: &TopicPartition, then: Then, effects: &mut Vec<Effect>) {
+        let claim = ClaimNumber(self.last_claim + 1);
+        let Some(partition) = self.map.get_mut(place) else { return };
+        match &mut partition.life {
+            Life::HandingOver { writer, .. } | Life::Positioning { writer } | Life::Running { writer } => {
+                let writer = *writer;
+                partition.life = Life::Releasing { then };
+                let claim = partition.claim;
+                effects.push(Effect::Release { writer, place: place.clone(), claim, finish: false });
+            }
+            Life::Releasing { then: after } | Life::Unassigning { then: after } => {
+                // A halt is not forgotten for a claim that was decided before it.
+                if matches!(then, Then::Halt(_)) {
+                    *after = then;
+                }
+            }
+            Life::Claiming | Life::Halted(_) => match then {
+                Then::Claim if partition.life == Life::Claiming => {}
+                Then::Claim => {
+                    (partition.life, partition.claim) = (Life::Claiming, claim);
+                    self.last_claim += 1;
+                    effects.push(Effect::Claim { place: place.clone(), claim, attempts: 0 });
+                }
+                Then::Halt(halt) => {
+                    let known = matches!(&partition.life, Life::Halted(already) if *already == halt);
+                    partition.life = Life::Halted(halt.clone());
+                    if !known {
+                        effects.push(Effect::Halted { place: place.clone(), halt });
+                    }
+                }
+            },
+            Life::Leaving => {}
+        }
+    }
+
+    fn shutdown(&mut self, effects: &mut Vec<Effect>) {
+        self.ending = true;
+        self.map.retain(|place, partition| {
+            let holds = partition.writer();
+            if let Some(writer) = holds {
+                let claim = partition.claim;
+                effects.push(Effect::Release { writer, place: place.clone(), claim, finish: true });
+                partition.life = Life::Leaving;
+            }
+            holds.is_some() || matches!(partition.life, Life::Leaving | Life::Releasing { .. })
+        });
+        for partition in self.map.values_mut() {
+            partition.life = Life::Leaving;
+        }
+        self.drained_when_empty(effects);
+    }
+
+    fn drained_when_empty(&self, effects: &mut Vec<Effect>) {
+        if self.ending && self.map.is_empty() {
+            effects.push(Effect::Drained);
+        }
+    }
+}

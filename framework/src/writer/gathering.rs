@@ -1,0 +1,132 @@
+//! What came in since the last batch was closed: one slice builder per partition, bounded in rows and bytes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::batch::{Part, SliceBuilder};
+use crate::record::TopicPartition;
+
+/// How often progress without rows may begin a transaction of its own.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// Caps of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchLimits {
+    /// Records in one transaction, at most.
+    pub rows: usize,
+    /// Payload bytes in one transaction, about at most: a record is never cut.
+    pub bytes: usize,
+    /// How long a first record waits for company when nothing is in flight.
+    pub linger: Duration,
+}
+
+/// The batch that fills while another one commits.
+pub(crate) struct Gathering {
+    limits: BatchLimits,
+    builders: HashMap<TopicPartition, SliceBuilder>,
+    topics: HashSet<Arc<str>>,
+    last: Option<TopicPartition>,
+    rows: usize,
+    bytes: usize,
+    first_record: Option<Instant>,
+    last_progress: Option<Instant>,
+}
+
+impl Gathering {
+    pub(crate) fn new(limits: BatchLimits) -> Self {
+        Self {
+            limits,
+            builders: HashMap::new(),
+            topics: HashSet::new(),
+            last: None,
+            rows: 0,
+            bytes: 0,
+            first_record: None,
+            last_progress: None,
+        }
+    }
+
+    /// The owned name of a partition, without an allocation when it is that of the record before.
+    pub(crate) fn place(&mut self, topic: &str, partition: i32) -> TopicPartition {
+        if let Some(last) = &self.last
+            && last.partition == partition
+            && &*last.topic == topic
+        {
+            return last.clone();
+        }
+        let name = match self.topics.get(topic) {
+            Some(name) => Arc::clone(name),
+            None => {
+                let name: Arc<str> = topic.into();
+                self.topics.insert(Arc::clone(&name));
+                name
+            }
+        };
+        let place = TopicPartition { topic: name, partition };
+        self.last = Some(place.clone());
+        place
+    }
+
+    /// The builder of a partition; a new one begins at `from`.
+    pub(crate) fn builder(&mut self, place: &TopicPartition, from: i64) -> &mut SliceBuilder {
+        if !self.builders.contains_key(place) {
+            self.builders.insert(place.clone(), SliceBuilder::new(place.clone(), from));
+        }
+        self.builders.entry(place.clone()).or_insert_with(|| SliceBuilder::new(place.clone(), from))
+    }
+
+    /// Counts a record that was pushed.
+    pub(crate) fn pushed(&mut self, bytes: usize, now: Instant) {
+        self.rows += 1;
+        self.bytes += bytes;
+        self.first_record.get_or_insert(now);
+    }
+
+    /// Drops what was gathered of a partition; answers the number of records.
+    pub(crate) fn discard(&mut self, place: &TopicPartition) -> usize {
+        let Some(builder) = self.builders.remove(place) else { return 0 };
+        self.rows -= builder.len();
+        self.bytes = self.bytes.saturating_sub(builder.bytes());
+        if self.rows == 0 {
+            self.first_record = None;
+        }
+        builder.len()
+    }
+
+    /// Whether no more is taken before this batch is closed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows >= self.limits.rows || self.bytes >= self.limits.bytes
+    }
+
+    /// When the batch may begin, given that nothing is in flight; none while there is nothing to do.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        if let Some(first) = self.first_record {
+            return Some(if self.is_full() { first } else { first + self.limits.linger });
+        }
+        if self.builders.values().all(SliceBuilder::is_untouched) {
+            return None;
+        }
+        self.last_progress.map(|last| last + PROGRESS_EVERY).or_else(|| Some(Instant::now()))
+    }
+
+    /// Closes the batch: every partition's slice, whole.
+    pub(crate) fn close(&mut self, now: Instant) -> Vec<Part> {
+        self.last_progress = Some(now);
+        self.first_record = None;
+        (self.rows, self.bytes) = (0, 0);
+        let mut parts: Vec<Part> = self
+            .builders
+            .drain()
+            .filter(|(_, builder)| !builder.is_untouched())
+            .map(|(_, builder)| Part::whole(Arc::new(builder.build())))
+            .collect();
+        parts.sort_by(|a, b| a.topic_partition().cmp(b.topic_partition()));
+        parts
+    }
+
+    /// Records gathered of a partition, and the timestamp of the first one.
+    pub(crate) fn of(&self, place: &TopicPartition) -> usize {
+        self.builders.get(place).map_or(0, SliceBuilder::len)
+    }
+}

@@ -1,0 +1,604 @@
+//! The writer's thread: drains its queue, gathers, and carries out what the state machine decides.
+//!
+//! Invariants: instructions are taken between two drains, with everything popped already dispatched, so that no record of an earlier assignment is taken for
+//! one of a later; a transaction runs beside the thread and is never raced against anything but its gate and its timers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::batch::Part;
+use crate::error::{Class, Failure, Reason};
+use crate::kafka::{ClaimNumber, DrainQueue, Item, RawRecord};
+use crate::metrics::{self, Labels};
+use crate::record::TopicPartition;
+use crate::sink::Sink;
+use crate::store::{Fence, Settled, Step, Store};
+use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
+use crate::writer::gate::Gate;
+use crate::writer::gathering::{BatchLimits, Gathering};
+use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Writer};
+use crate::writer::transaction::Outcome;
+
+/// Items popped before the writer looks at anything else.
+const DRAIN_MAX: usize = 512;
+/// The writer looks at its queue this often even when nothing woke it.
+const TICK: Duration = Duration::from_millis(200);
+const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+
+/// What the supervisor tells a writer.
+#[derive(Debug)]
+pub(crate) enum Instruction {
+    /// A claimed partition begins here.
+    HandOver { place: TopicPartition, claim: ClaimNumber, fence: Fence, start: i64, alone: bool },
+    /// A partition is taken away; with `finish`, a running transaction is waited for.
+    Release { place: TopicPartition, claim: ClaimNumber, finish: bool },
+    /// Drop the queue and end; a transaction that runs is waited for by nobody.
+    End,
+}
+
+/// What a writer tells the supervisor.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// Nothing of an earlier claim is taken any more.
+    HandedOver { place: TopicPartition, claim: ClaimNumber },
+    /// The partition is out of this writer.
+    Released { place: TopicPartition, claim: ClaimNumber },
+    /// See [`Report`].
+    Report(Report),
+    /// The sink cannot go on.
+    Fatal(Failure),
+}
+
+/// A writer's settings.
+#[derive(Clone, Debug)]
+pub(crate) struct WriterSettings {
+    pub(crate) batch: BatchLimits,
+    /// Our own timer for a call, above the server's statement timeout.
+    pub(crate) call_max: Duration,
+    pub(crate) group: Arc<str>,
+}
+
+/// The supervisor's end.
+pub(crate) struct WriterHandle {
+    pub(crate) instructions: UnboundedSender<Instruction>,
+    /// Milliseconds since `started` at the loop's last turn.
+    last_turn: Arc<AtomicU64>,
+    started: Instant,
+    pub(crate) buffered: Buffered,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Records gathered and not yet committed, by partition; for metrics.
+pub(crate) type Buffered = Arc<std::sync::Mutex<HashMap<TopicPartition, Held>>>;
+
+/// What a writer holds of a partition.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) records: usize,
+    /// Timestamp of the first record that is not stored yet.
+    pub(crate) first_timestamp: Option<i64>,
+}
+
+impl WriterHandle {
+    /// Time since the loop's last turn.
+    pub(crate) fn idle_for(&self) -> Duration {
+        let now = self.started.elapsed();
+        now.saturating_sub(Duration::from_millis(self.last_turn.load(Ordering::Relaxed)))
+    }
+
+    /// Whether the thread has ended.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
+    }
+}
+
+/// Starts a writer's thread. Its transactions run on the runtime of the caller.
+pub(crate) fn start<S: Store, K: Sink<S>>(
+    index: usize,
+    queue: DrainQueue,
+    store: Arc<S>,
+    config: ConfigSource<K::Config>,
+    settings: WriterSettings,
+    said: UnboundedSender<(usize, Said)>,
+) -> Result<WriterHandle, Failure> {
+    let (instructions, inbox) = unbounded_channel();
+    let started = Instant::now();
+    let last_turn = Arc::new(AtomicU64::new(0));
+    let buffered = Buffered::default();
+    let runtime = tokio::runtime::Handle::current();
+    let lane = Lane {
+        index,
+        store,
+        config,
+        gathering: Gathering::new(settings.batch),
+        settings,
+        said,
+        runtime,
+        state: Writer::default(),
+        ready: None,
+        flight: None,
+        settle: None,
+        gate: Arc::new(Gate::default()),
+        connection: None,
+        sink: None,
+        sinks_opened: 0,
+        settle_token: None,
+        wake_at: None,
+        trouble: None,
+        buffered: Arc::clone(&buffered),
+        in_flight: HashMap::new(),
+        labels: HashMap::new(),
+    };
+    let turn = Turn { last: Arc::clone(&last_turn), started };
+    let thread = std::thread::Builder::new()
+        .name(format!("writer-{index}"))
+        .spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(lane.run(queue, inbox, turn)),
+                Err(error) => lane.fatal(Failure::fatal(format!("a writer's runtime: {error}"))),
+            }
+        })
+        .map_err(|error| Failure::fatal(format!("a writer's thread cannot be started: {error}")))?;
+    Ok(WriterHandle { instructions, last_turn, started, buffered, thread: Some(thread) })
+}
+
+struct Turn {
+    last: Arc<AtomicU64>,
+    started: Instant,
+}
+
+impl Turn {
+    fn tick(&self) {
+        self.last.store(self.started.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Everything that a writer's thread owns.
+struct Lane<S: Store, K: Sink<S>> {
+    index: usize,
+    store: Arc<S>,
+    config: ConfigSource<K::Config>,
+    settings: WriterSettings,
+    said: UnboundedSender<(usize, Said)>,
+    runtime: tokio::runtime::Handle,
+    state: Writer,
+    gathering: Gathering,
+    /// A full batch that was closed and encoded while its predecessor commits.
+    ready: Option<Prepared>,
+    flight: Option<JoinHandle<Landed<S, K>>>,
+    settle: Option<JoinHandle<Result<Vec<Settled>, Failure>>>,
+    gate: Arc<Gate>,
+    connection: Option<Connection<S, K>>,
+    sink: Option<Opened<K>>,
+    sinks_opened: u64,
+    /// The token that every attempt at the present settle writes.
+    settle_token: Option<Uuid>,
+    wake_at: Option<Instant>,
+    /// The class of the failure that is being waited out, and since when.
+    trouble: Option<(Class, Instant)>,
+    buffered: Buffered,
+    in_flight: HashMap<TopicPartition, Held>,
+    labels: HashMap<Arc<str>, Labels>,
+}
+
+/// What woke the loop.
+enum Woke<S: Store, K> {
+    Instruction(Option<Instruction>),
+    Landed(Result<Landed<S, K>, tokio::task::JoinError>),
+    Settled(Result<Result<Vec<Settled>, Failure>, tokio::task::JoinError>),
+    Queue,
+    Due,
+}
+
+impl<S: Store, K: Sink<S>> Lane<S, K> {
+    async fn run(mut self, mut queue: DrainQueue, mut inbox: UnboundedReceiver<Instruction>, turn: Turn) {
+        let fd = queue.wake_fd().try_clone_to_owned();
+        let fd = match fd.and_then(|fd| AsyncFd::with_interest(fd, Interest::READABLE)) {
+            Ok(fd) => fd,
+            Err(error) => return self.fatal(Failure::fatal(format!("a writer's wake-up: {error}"))),
+        };
+        let mut not_empty = true;
+        loop {
+            turn.tick();
+            let draining = not_empty && self.may_drain();
+            match self.wait(&mut inbox, &fd, draining).await {
+                Woke::Instruction(Some(Instruction::End) | None) => return,
+                Woke::Instruction(Some(instruction)) => self.instruct(instruction),
+                Woke::Landed(landed) => self.landed(landed),
+                Woke::Settled(answer) => self.settled(answer),
+                Woke::Queue => {
+                    queue.clear_wake();
+                    not_empty = true;
+                }
+                Woke::Due => {
+                    // The slow look at the queue, against a wake-up that never came.
+                    not_empty = true;
+                    self.due();
+                }
+            }
+            if not_empty && self.may_drain() {
+                not_empty = self.drain(&mut queue);
+            }
+            self.begin();
+        }
+    }
+
+    /// Waits for one thing. With records at hand it only looks, and does not sleep.
+    async fn wait(&mut self, inbox: &mut UnboundedReceiver<Instruction>, fd: &AsyncFd<std::os::fd::OwnedFd>, draining: bool) -> Woke<S, K> {
+        let until = if draining { Instant::now() } else { self.next_due() };
+        let may_drain = self.may_drain();
+        let Self { flight, settle, .. } = self;
+        tokio::select! {
+            biased;
+            instruction = inbox.recv() => Woke::Instruction(instruction),
+            landed = join(flight), if flight.is_some() => Woke::Landed(landed),
+            answer = join(settle), if settle.is_some() => Woke::Settled(answer),
+            ready = fd.readable(), if may_drain => {
+                if let Ok(mut ready) = ready {
+                    ready.clear_ready();
+                }
+                Woke::Queue
+            }
+            () = tokio::time::sleep_until(until.into()) => Woke::Due,
+        }
+    }
+
+    fn next_due(&self) -> Instant {
+        let tick = Instant::now() + TICK;
+        let batch = if self.state.is_idle() { self.gathering.due() } else { None };
+        [self.wake_at, batch].into_iter().flatten().fold(tick, Instant::min)
+    }
+
+    fn may_drain(&self) -> bool {
+        self.ready.is_none() && !self.gathering.is_full()
+    }
+
+    fn instruct(&mut self, instruction: Instruction) {
+        match instruction {
+            Instruction::HandOver { place, claim, fence, start, alone } => {
+                self.step(Event::HandedOver { place, claim, fence, start, alone });
+            }
+            Instruction::Release { place, claim, finish } => self.step(Event::Released { place, claim, finish }),
+            Instruction::End => {}
+        }
+    }
+
+    fn due(&mut self) {
+        if self.wake_at.is_some_and(|at| at <= Instant::now()) {
+            self.wake_at = None;
+            self.step(Event::BackedOff);
+        }
+    }
+
+    /// Pops and dispatches; answers whether the queue may hold more.
+    fn drain(&mut self, queue: &mut DrainQueue) -> bool {
+        let now = Instant::now();
+        for _ in 0..DRAIN_MAX {
+            if self.gathering.is_full() {
+                return true;
+            }
+            match queue.poll() {
+                None => return false,
+                Some(Item::Record(record)) => self.record(&record, now),
+                Some(Item::End { topic, partition, offset }) => self.end(topic, partition, offset),
+                Some(Item::Broken { topic, partition, out_of_range, truncated, reason, .. }) => {
+                    let place = self.gathering.place(topic, partition);
+                    let why = match (truncated, out_of_range) {
+                        (true, _) => Break::Truncated,
+                        (false, true) => Break::OutOfRange,
+                        (false, false) => Break::Error,
+                    };
+                    tracing::debug!(partition = %place, reason, "an event on the queue that is no record");
+                    self.step(Event::Broken { place, why });
+                }
+                Some(Item::Other) => {}
+            }
+        }
+        true
+    }
+
+    fn record(&mut self, record: &RawRecord<'_>, now: Instant) {
+        let place = self.gathering.place(record.topic(), record.partition());
+        match self.state.take(&place, record.offset()) {
+            Taken::From(from) => {
+                let builder = self.gathering.builder(&place, from);
+                let (before, gap) = (builder.bytes(), builder.to() < record.offset());
+                builder.push(
+                    record.offset(),
+                    record.timestamp(),
+                    record.leader_epoch(),
+                    record.key(),
+                    record.value(),
+                    record.headers(),
+                );
+                let bytes = builder.bytes() - before;
+                self.gathering.pushed(bytes, now);
+                if gap {
+                    self.labels(&place).gap(metrics::Gap::Missing);
+                }
+            }
+            Taken::Below => self.labels(&place).gap(metrics::Gap::Below),
+            Taken::Unwanted => self.labels(&place).gap(metrics::Gap::Unwanted),
+        }
+    }
+
+    fn end(&mut self, topic: &str, partition: i32, offset: i64) {
+        let place = self.gathering.place(topic, partition);
+        if let Taken::From(from) = self.state.pass(&place, offset) {
+            self.gathering.builder(&place, from).pass_to(offset);
+        }
+    }
+
+    /// Begins what can begin: the next run when idle, else the encoding of a full batch.
+    fn begin(&mut self) {
+        if !self.state.is_idle() {
+            if self.gathering.is_full() && self.ready.is_none() {
+                self.prepare();
+            }
+            return;
+        }
+        let now = Instant::now();
+        let parts = match &self.ready {
+            Some(prepared) => prepared.batch.parts().to_vec(),
+            None if self.gathering.due().is_some_and(|due| due <= now) => self.gathering.close(now),
+            None => return,
+        };
+        self.count_read(&parts);
+        self.step(Event::Gathered { parts });
+        // What was prepared and not run belonged to partitions that have left.
+        self.ready = None;
+    }
+
+    /// Closes a full batch and encodes it while its predecessor commits. Bad records show again, and are acted upon, when it runs.
+    fn prepare(&mut self) {
+        let mut prepared = Prepared::new(self.gathering.close(Instant::now()));
+        if let Some(sink) = &self.sink {
+            let _ = prepared.encode::<S, K>(sink);
+        }
+        self.ready = Some(prepared);
+    }
+
+    fn count_read(&mut self, parts: &[Part]) {
+        for part in parts {
+            let place = part.topic_partition();
+            self.labels(place).read(part.len());
+            let first_timestamp = part.records().next().and_then(|record| record.timestamp());
+            self.in_flight.insert(place.clone(), Held { records: part.len(), first_timestamp });
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        if let Ok(mut buffered) = self.buffered.lock() {
+            buffered.clone_from(&self.in_flight);
+        }
+    }
+
+    fn labels(&mut self, place: &TopicPartition) -> &Labels {
+        let group = &self.settings.group;
+        self.labels.entry(Arc::clone(&place.topic)).or_insert_with(|| Labels::new(group, &place.topic))
+    }
+
+    fn step(&mut self, event: Event) {
+        for effect in self.state.step(event) {
+            self.carry_out(effect);
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::AcknowledgeHandOver { place, claim } => self.say(Said::HandedOver { place, claim }),
+            Effect::AcknowledgeRelease { place, claim } => self.say(Said::Released { place, claim }),
+            Effect::Discard { place } => self.discard(&place),
+            Effect::Run { parts, steps } => self.take_off(parts, steps),
+            Effect::Reopen => (self.connection, self.sink) = (None, None),
+            Effect::Withdraw => self.gate.withdraw(),
+            Effect::BackOff { attempts } => self.wake_at = Some(Instant::now() + back_off(attempts)),
+            Effect::Settle { steps } => self.settle(steps),
+            Effect::Report(report) => self.report(report),
+        }
+    }
+
+    fn say(&self, said: Said) {
+        // The supervisor outlives its writers; when it is gone, nobody is left to tell.
+        let _ = self.said.send((self.index, said));
+    }
+
+    fn fatal(&self, failure: Failure) {
+        self.say(Said::Fatal(failure));
+    }
+
+    fn report(&mut self, report: Report) {
+        if let Report::Stored { place, .. } = &report {
+            self.in_flight.remove(place);
+            self.publish();
+        }
+        self.say(Said::Report(report));
+    }
+
+    fn discard(&mut self, place: &TopicPartition) {
+        self.gathering.discard(place);
+        if let Some(prepared) = self.ready.take() {
+            let kept = prepared.batch.parts().iter().filter(|part| part.topic_partition() != place).cloned().collect();
+            // Encoded again without it, when it runs.
+            self.ready = Some(Prepared::new(kept));
+        }
+        self.in_flight.remove(place);
+        self.publish();
+    }
+
+    fn take_off(&mut self, parts: Vec<Part>, steps: Vec<Step>) {
+        let prepared = match self.ready.take() {
+            Some(prepared) if prepared.batch.parts() == parts => prepared,
+            _ => Prepared::new(parts),
+        };
+        let mut flight = Flight {
+            store: Arc::clone(&self.store),
+            config: Arc::clone(&self.config),
+            connection: self.connection.take(),
+            prepared,
+            steps,
+            gate: Arc::new(Gate::default()),
+            call_max: self.settings.call_max,
+            next_number: self.sinks_opened + 1,
+        };
+        self.sinks_opened += 1;
+        self.gate = Arc::clone(&flight.gate);
+        if let Some(sink) = &self.sink {
+            // Errors show again in the flight, which gives them a place in the order of things.
+            let _ = flight.prepared.encode::<S, K>(sink);
+        }
+        self.flight = Some(self.runtime.spawn(flight.fly()));
+    }
+
+    fn landed(&mut self, landed: Result<Landed<S, K>, tokio::task::JoinError>) {
+        self.flight = None;
+        let landed = match landed {
+            Ok(landed) => landed,
+            Err(error) if self.gate.passed() => {
+                tracing::error!("the transaction's task ended after COMMIT was sent: {error}");
+                return self.step(Event::InDoubt);
+            }
+            Err(error) => {
+                let failure = Failure::fatal(format!("the connector {:?} panicked or was cancelled: {error}", K::KIND));
+                self.fatal(failure);
+                return self.step(Event::RolledBack { class: Class::Fatal });
+            }
+        };
+        self.connection = landed.connection;
+        if landed.sink.is_some() {
+            self.sink = landed.sink;
+        }
+        self.count_outcome(&landed.outcome, &landed.prepared, &landed.took);
+        let event = self.event_of(landed.outcome);
+        self.step(event);
+    }
+
+    fn count_outcome(&mut self, outcome: &Outcome, prepared: &Prepared, took: &crate::writer::transaction::Took) {
+        let group = Arc::clone(&self.settings.group);
+        match outcome {
+            Outcome::Committed(written) => {
+                metrics::transaction(&group, "committed");
+                metrics::took(&group, took);
+                metrics::batch(&group, &prepared.batch);
+                for part in prepared.batch.parts() {
+                    self.labels(part.topic_partition()).committed(part, written, prepared.batch.len());
+                }
+                self.well();
+            }
+            Outcome::InDoubt(_) => metrics::transaction(&group, "in_doubt"),
+            _ => metrics::transaction(&group, "rolled_back"),
+        }
+    }
+
+    fn event_of(&mut self, outcome: Outcome) -> Event {
+        match outcome {
+            Outcome::Committed(_) => Event::Committed,
+            Outcome::NotMine(matched) => Event::NotMine { matched },
+            Outcome::Contended(locked) => Event::Contended { locked },
+            Outcome::Bad(records) => Event::Bad { records },
+            Outcome::Withdrawn => Event::Withdrawn,
+            Outcome::InDoubt(failure) => {
+                tracing::warn!("in doubt: {failure}; the stored offset will tell");
+                Event::InDoubt
+            }
+            Outcome::RolledBack(failure) => self.rolled_back(failure),
+        }
+    }
+
+    fn rolled_back(&mut self, failure: Failure) -> Event {
+        let class = failure.class;
+        metrics::retry(&self.settings.group, class);
+        match class {
+            Class::BadRecord => Event::BadSomewhere { description: describe(failure) },
+            Class::Fatal => {
+                self.fatal(failure);
+                Event::RolledBack { class }
+            }
+            _ => {
+                self.ill(&failure);
+                Event::RolledBack { class }
+            }
+        }
+    }
+
+    /// One line when trouble of a kind begins, none per attempt.
+    fn ill(&mut self, failure: &Failure) {
+        if self.trouble.is_none_or(|(class, _)| class != failure.class) {
+            tracing::warn!(class = failure.class.label(), "{failure}; rolled back, trying again");
+            self.trouble = Some((failure.class, Instant::now()));
+        }
+    }
+
+    fn well(&mut self) {
+        if let Some((class, since)) = self.trouble.take() {
+            tracing::info!(class = class.label(), "committing again after {:.1} s", since.elapsed().as_secs_f64());
+        }
+    }
+
+    fn settle(&mut self, steps: Vec<Step>) {
+        let token = *self.settle_token.get_or_insert_with(Uuid::new_v4);
+        // The old connection is closed: its session is shut out by the settle.
+        self.connection = None;
+        let (store, call_max) = (Arc::clone(&self.store), self.settings.call_max);
+        self.settle = Some(self.runtime.spawn(async move {
+            match tokio::time::timeout(call_max, store.settle(&steps, token)).await {
+                Ok(answer) => answer,
+                Err(_) => Err(Failure::new(Class::Timeout, "settle: no answer in time")),
+            }
+        }));
+    }
+
+    fn settled(&mut self, answer: Result<Result<Vec<Settled>, Failure>, tokio::task::JoinError>) {
+        self.settle = None;
+        match answer {
+            Ok(Ok(verdicts)) => {
+                self.settle_token = None;
+                self.step(Event::Settled { verdicts });
+            }
+            Ok(Err(failure)) => {
+                self.ill(&failure);
+                self.step(Event::SettleFailed);
+            }
+            Err(error) => {
+                tracing::error!("the settle's task ended: {error}");
+                self.step(Event::SettleFailed);
+            }
+        }
+    }
+}
+
+async fn join<T>(handle: &mut Option<JoinHandle<T>>) -> Result<T, tokio::task::JoinError> {
+    match handle {
+        Some(handle) => handle.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn back_off(attempts: u32) -> Duration {
+    let full = BACK_OFF_FIRST.saturating_mul(1 << attempts.min(10)).min(BACK_OFF_MAX);
+    full.mul_f64(rand::random_range(0.5..1.0))
+}
+
+/// A server's refusal as a bad record in waiting.
+fn describe(failure: Failure) -> BadDescription {
+    let reason = match failure.sql_state.as_deref() {
+        Some("23502") => Reason::NullInNotNull,
+        Some("23503") => Reason::ForeignKey,
+        Some("23505" | "23P01") => Reason::Unique,
+        Some("23514") => Reason::Check,
+        Some("P0001") => Reason::Trigger,
+        _ => Reason::ServerData,
+    };
+    BadDescription { reason, message: failure.message, sql_state: failure.sql_state }
+}

@@ -1,0 +1,642 @@
+//! The life of a writer as a pure function: what it owns, what is in flight, and what an outcome means.
+//!
+//! Free of clocks, I/O and randomness: time, tokens and everything that happened come in as events. Invariants:
+//! - a record is taken only by a partition that was handed over and was not taken away since, and only at or above its next offset;
+//! - parts of one partition run in offset order, and nothing runs behind an undecided one;
+//! - an outcome counts only for the claim under which its part was run;
+//! - a transaction in doubt is settled before anything of its partitions runs again.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::batch::Part;
+use crate::error::{BadRecord, Class};
+use crate::kafka::ClaimNumber;
+use crate::position::after;
+use crate::record::TopicPartition;
+use crate::store::{Fence, Settled, Step};
+
+/// How often a transaction may be found not applied before its parts are run apart.
+const UNDONE_MAX: u32 = 3;
+
+/// What a writer knows of a partition that was handed over to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Intake {
+    claim: ClaimNumber,
+    fence: Fence,
+    /// Next offset to take from the queue.
+    next: i64,
+    /// Runs in a transaction of its own until it has committed once: it was sick.
+    alone: bool,
+    /// Closed by an event that is no record: nothing is taken until it is handed over again.
+    open: bool,
+}
+
+/// A part with the claim and the fence that make it ours to write.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Held {
+    pub(crate) part: Part,
+    claim: ClaimNumber,
+    fence: Fence,
+    /// The partition stops behind this part, at this record.
+    stop: Option<BadRecord>,
+    /// Taken away while the transaction was running.
+    released: bool,
+}
+
+impl Held {
+    fn place(&self) -> &TopicPartition {
+        self.part.topic_partition()
+    }
+
+    fn step(&self) -> Step {
+        Step {
+            place: self.place().clone(),
+            fence: self.fence,
+            interval: self.part.interval(),
+            end: self.part.end(),
+        }
+    }
+}
+
+/// The parts of one transaction and what was tried with them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Run {
+    held: Vec<Held>,
+    attempts: u32,
+    undone: u32,
+    reopened: bool,
+}
+
+impl Run {
+    fn of(held: Vec<Held>) -> Self {
+        Self { held, ..Self::default() }
+    }
+}
+
+/// Where the run at the front of the queue stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    /// No run: the next batch may be gathered into one.
+    #[default]
+    Idle,
+    /// A transaction is running.
+    Running,
+    /// Waiting before the run is tried again.
+    BackingOff,
+    /// In doubt: the stored offsets decide.
+    Settling,
+    /// In doubt, waiting before the settle is tried again.
+    SettleBackingOff,
+}
+
+/// Everything that can happen to a writer.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// A claimed partition begins here, at its stored offset; taken between two drains.
+    HandedOver { place: TopicPartition, claim: ClaimNumber, fence: Fence, start: i64, alone: bool },
+    /// A partition is taken away. With `finish`, a transaction that is running is waited for instead of withdrawn.
+    Released { place: TopicPartition, claim: ClaimNumber, finish: bool },
+    /// An event on the queue that is neither a record nor an end of partition.
+    Broken { place: TopicPartition, why: Break },
+    /// What was gathered becomes the next run; only while idle.
+    Gathered { parts: Vec<Part> },
+    /// The transaction is committed.
+    Committed,
+    /// Rolled back: these steps did not match, in the order of the run.
+    NotMine { matched: Vec<bool> },
+    /// Rolled back at the advance: these offset rows are locked by others.
+    Contended { locked: Vec<TopicPartition> },
+    /// Rolled back, or never begun: these records are bad.
+    Bad { records: Vec<BadRecord> },
+    /// Rolled back: some record is bad; the message describes it when it stands alone.
+    BadSomewhere { description: BadDescription },
+    /// Rolled back for another reason.
+    RolledBack { class: Class },
+    /// Rolled back before COMMIT was sent, because a partition was taken away.
+    Withdrawn,
+    /// COMMIT was sent and its outcome is unknown.
+    InDoubt,
+    /// The verdicts of the settle, in the order of its steps.
+    Settled { verdicts: Vec<Settled> },
+    /// The settle itself failed.
+    SettleFailed,
+    /// The back-off is over.
+    BackedOff,
+}
+
+/// Why intake of a partition ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Break {
+    /// The broker has nothing at our offset; may belong to an earlier assignment.
+    OutOfRange,
+    /// The leader epoch of our offset is not the log's: its tail was lost.
+    Truncated,
+    /// A damaged batch or another error.
+    Error,
+}
+
+/// A server's refusal, to become a bad record when it is found to stand alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BadDescription {
+    pub(crate) reason: crate::error::Reason,
+    pub(crate) message: String,
+    pub(crate) sql_state: Option<String>,
+}
+
+/// Everything that a writer's loop is told to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Tell the supervisor that the partition begins here: nothing of an earlier claim is taken any more.
+    AcknowledgeHandOver { place: TopicPartition, claim: ClaimNumber },
+    /// Tell the supervisor that the partition is out of this writer.
+    AcknowledgeRelease { place: TopicPartition, claim: ClaimNumber },
+    /// Drop what was gathered of a partition.
+    Discard { place: TopicPartition },
+    /// Run a transaction over these parts.
+    Run { parts: Vec<Part>, steps: Vec<Step> },
+    /// Open the sink again before the run that follows.
+    Reopen,
+    /// Give the running transaction up unless COMMIT was sent.
+    Withdraw,
+    /// Wait, then [`Event::BackedOff`].
+    BackOff { attempts: u32 },
+    /// Read on a new session what became of these steps.
+    Settle { steps: Vec<Step> },
+    /// Tell the supervisor.
+    Report(Report),
+}
+
+/// What the supervisor hears of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The stored offset moved on.
+    Stored { place: TopicPartition, claim: ClaimNumber, offset: i64, fence: Fence, timestamp: Option<i64> },
+    /// The writer gave the partition up, for this reason; the supervisor decides what follows.
+    Gone { place: TopicPartition, claim: ClaimNumber, why: Gone },
+    /// The sink must end.
+    Fatal,
+}
+
+/// Why a writer gave a partition up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Gone {
+    /// The row was not mine, or not where it was expected.
+    NotMine,
+    /// Its offset row is locked by another transaction.
+    Contended,
+    /// Its table is locked, missing or forbidden, while others flow on.
+    Sick,
+    /// The settle found the row below the offset that was certain.
+    Rewound { found: i64 },
+    /// The settle found the row at an offset that is neither end of the step.
+    Odd { found: i64 },
+    /// A bad record: everything before it is stored.
+    Stopped(BadRecord),
+    /// The queue delivered an event that is no record.
+    Broken(Break),
+}
+
+/// The state of one writer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Writer {
+    intakes: BTreeMap<TopicPartition, Intake>,
+    queue: VecDeque<Run>,
+    phase: Phase,
+    /// Releases to be acknowledged when the running transaction has ended.
+    leaving: BTreeSet<(TopicPartition, ClaimNumber)>,
+}
+
+impl Writer {
+    /// Where the run in flight stands.
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether nothing is in flight and nothing waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.phase == Phase::Idle
+    }
+
+    /// Whether any partition is here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.intakes.is_empty() && self.is_idle()
+    }
+
+    /// Takes a record at `offset`, or not: answers the offset from which a slice that begins with it begins.
+    pub(crate) fn take(&mut self, place: &TopicPartition, offset: i64) -> Taken {
+        match self.intakes.get_mut(place) {
+            Some(intake) if intake.open && offset >= intake.next => {
+                let from = intake.next;
+                intake.next = after(offset);
+                Taken::From(from)
+            }
+            Some(intake) if intake.open => Taken::Below,
+            _ => Taken::Unwanted,
+        }
+    }
+
+    /// Passes over everything below `end`, an end of partition; answers like [`Writer::take`].
+    pub(crate) fn pass(&mut self, place: &TopicPartition, end: i64) -> Taken {
+        match self.intakes.get_mut(place) {
+            Some(intake) if intake.open && end > intake.next => {
+                let from = intake.next;
+                intake.next = end;
+                Taken::From(from)
+            }
+            Some(intake) if intake.open => Taken::Below,
+            _ => Taken::Unwanted,
+        }
+    }
+
+    /// The whole state-by-event table.
+    pub(crate) fn step(&mut self, event: Event) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match event {
+            Event::HandedOver { place, claim, fence, start, alone } => {
+                effects.push(Effect::Discard { place: place.clone() });
+                effects.push(Effect::AcknowledgeHandOver { place: place.clone(), claim });
+                self.intakes.insert(place, Intake { claim, fence, next: start, alone, open: true });
+            }
+            Event::Released { place, claim, finish } => self.release(&place, claim, finish, &mut effects),
+            Event::Broken { place, why } => self.broken(place, why, &mut effects),
+            Event::Gathered { parts } => self.gathered(parts, &mut effects),
+            Event::BackedOff => self.go_on(&mut effects),
+            Event::Settled { verdicts } => self.settled(&verdicts, &mut effects),
+            Event::SettleFailed => self.settle_failed(&mut effects),
+            outcome => self.outcome(outcome, &mut effects),
+        }
+        effects
+    }
+
+    fn release(&mut self, place: &TopicPartition, claim: ClaimNumber, finish: bool, effects: &mut Vec<Effect>) {
+        if self.intakes.get(place).is_some_and(|intake| intake.claim == claim) {
+            self.intakes.remove(place);
+            effects.push(Effect::Discard { place: place.clone() });
+        }
+        let mut in_transaction = false;
+        for (index, run) in self.queue.iter_mut().enumerate() {
+            let answer_pending = index == 0 && matches!(self.phase, Phase::Running | Phase::Settling);
+            if !answer_pending {
+                run.held.retain(|held| held.claim != claim || held.place() != place);
+                continue;
+            }
+            // Kept until the answer, which comes in the order of the run.
+            for held in run.held.iter_mut().filter(|held| held.claim == claim && held.place() == place) {
+                held.released = true;
+                in_transaction = self.phase == Phase::Running;
+            }
+        }
+        if !in_transaction {
+            // In doubt: the next owner's claim finds out.
+            effects.push(Effect::AcknowledgeRelease { place: place.clone(), claim });
+            return;
+        }
+        self.leaving.insert((place.clone(), claim));
+        if !finish {
+            effects.push(Effect::Withdraw);
+        }
+    }
+
+    fn broken(&mut self, place: TopicPartition, why: Break, effects: &mut Vec<Effect>) {
+        if let Some(intake) = self.intakes.get_mut(&place).filter(|intake| intake.open) {
+            intake.open = false;
+            let claim = intake.claim;
+            effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Broken(why) }));
+        }
+    }
+
+    fn gathered(&mut self, parts: Vec<Part>, effects: &mut Vec<Effect>) {
+        let mut together = Vec::new();
+        for part in parts {
+            let Some(intake) = self.intakes.get(part.topic_partition()) else { continue };
+            let (claim, fence, alone) = (intake.claim, intake.fence, intake.alone);
+            let held = Held { part, claim, fence, stop: None, released: false };
+            if alone {
+                self.queue.push_back(Run::of(vec![held]));
+            } else {
+                together.push(held);
+            }
+        }
+        if !together.is_empty() {
+            together.sort_by(|a, b| a.place().cmp(b.place()));
+            self.queue.push_front(Run::of(together));
+        }
+        self.go_on(effects);
+    }
+
+    /// Runs what stands in front.
+    fn go_on(&mut self, effects: &mut Vec<Effect>) {
+        while self.queue.front().is_some_and(|run| run.held.is_empty()) {
+            // What was waited for, or was in doubt, has gone: the next run starts afresh.
+            self.queue.pop_front();
+            self.phase = Phase::Idle;
+        }
+        let Some(run) = self.queue.front() else {
+            self.phase = Phase::Idle;
+            return;
+        };
+        let steps = run.held.iter().map(Held::step).collect();
+        if self.phase == Phase::SettleBackingOff {
+            self.phase = Phase::Settling;
+            effects.push(Effect::Settle { steps });
+        } else {
+            self.phase = Phase::Running;
+            let parts = run.held.iter().map(|held| held.part.clone()).collect();
+            effects.push(Effect::Run { parts, steps });
+        }
+    }
+
+    fn outcome(&mut self, outcome: Event, effects: &mut Vec<Effect>) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        let Some(mut run) = self.queue.pop_front() else { return };
+        let committed = matches!(outcome, Event::Committed);
+        self.acknowledge_leaving(effects);
+        if committed {
+            for held in run.held.drain(..) {
+                self.stored(held, effects);
+            }
+            self.phase = Phase::Idle;
+            return self.go_on(effects);
+        }
+        if let Event::NotMine { matched } = &outcome {
+            let mut matched = matched.iter();
+            let unmatched: Vec<Held> = run.held.extract_if(.., |_| !matched.next().copied().unwrap_or(false)).collect();
+            for held in unmatched {
+                self.give_up(held, Gone::NotMine, effects);
+            }
+        }
+        run.held.retain(|held| !held.released);
+        self.phase = Phase::Idle;
+        match outcome {
+            Event::InDoubt => return self.in_doubt(run, effects),
+            Event::Contended { locked } => {
+                let contended: Vec<Held> = run.held.extract_if(.., |held| locked.contains(held.place())).collect();
+                let freed = contended.is_empty();
+                for held in contended {
+                    self.give_up(held, Gone::Contended, effects);
+                }
+                if freed {
+                    return self.back_off(run, effects);
+                }
+                self.queue.push_front(run);
+            }
+            Event::Bad { records } => self.bad(run, records, effects),
+            Event::BadSomewhere { description } => self.search(run, description, effects),
+            Event::RolledBack { class } => match class {
+                Class::Fatal => {
+                    self.queue.clear();
+                    effects.push(Effect::Report(Report::Fatal));
+                }
+                Class::StaleCatalog if !run.reopened => self.reopen(run, effects),
+                Class::StaleCatalog | Class::SickObject => self.sick(run, effects),
+                Class::Transient | Class::WrongServer | Class::Timeout | Class::BadRecord => {
+                    return self.back_off(run, effects);
+                }
+            },
+            _ => self.queue.push_front(run),
+        }
+        self.go_on(effects);
+    }
+
+    fn acknowledge_leaving(&mut self, effects: &mut Vec<Effect>) {
+        for (place, claim) in std::mem::take(&mut self.leaving) {
+            effects.push(Effect::AcknowledgeRelease { place, claim });
+        }
+    }
+
+    /// A part is stored: its partition is past it, and stops when a bad record stands right behind.
+    fn stored(&mut self, held: Held, effects: &mut Vec<Effect>) {
+        let (place, claim) = (held.place().clone(), held.claim);
+        if let Some(intake) = self.intakes.get_mut(&place).filter(|intake| intake.claim == claim) {
+            intake.alone = false;
+            intake.fence = held.fence;
+        }
+        effects.push(Effect::Report(Report::Stored {
+            place: place.clone(),
+            claim,
+            offset: held.part.interval().to,
+            fence: held.fence,
+            timestamp: held.part.end().timestamp,
+        }));
+        if let Some(bad) = held.stop {
+            effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Stopped(bad) }));
+        }
+    }
+
+    /// Drops a partition: what was gathered, what is queued, and its intake.
+    fn give_up(&mut self, held: Held, why: Gone, effects: &mut Vec<Effect>) {
+        let (place, claim) = (held.place().clone(), held.claim);
+        self.forget(&place, claim, effects);
+        if !held.released {
+            effects.push(Effect::Report(Report::Gone { place, claim, why }));
+        }
+    }
+
+    fn forget(&mut self, place: &TopicPartition, claim: ClaimNumber, effects: &mut Vec<Effect>) {
+        for run in &mut self.queue {
+            run.held.retain(|held| held.claim != claim || held.place() != place);
+        }
+        if self.intakes.get(place).is_some_and(|intake| intake.claim == claim) {
+            self.intakes.remove(place);
+            effects.push(Effect::Discard { place: place.clone() });
+        }
+    }
+
+    fn back_off(&mut self, mut run: Run, effects: &mut Vec<Effect>) {
+        if run.held.is_empty() {
+            return self.go_on(effects);
+        }
+        run.attempts = run.attempts.saturating_add(1);
+        effects.push(Effect::BackOff { attempts: run.attempts });
+        self.queue.push_front(run);
+        self.phase = Phase::BackingOff;
+    }
+
+    fn reopen(&mut self, mut run: Run, effects: &mut Vec<Effect>) {
+        run.reopened = true;
+        effects.push(Effect::Reopen);
+        self.queue.push_front(run);
+    }
+
+    /// Known bad records: each partition runs up to its first one and stops there.
+    fn bad(&mut self, mut run: Run, records: Vec<BadRecord>, effects: &mut Vec<Effect>) {
+        if !run.reopened {
+            return self.reopen(run, effects);
+        }
+        let mut first: BTreeMap<TopicPartition, BadRecord> = BTreeMap::new();
+        for record in records {
+            let known = first.entry(record.place.clone()).or_insert_with(|| record.clone());
+            if record.offset < known.offset {
+                *known = record;
+            }
+        }
+        let held = std::mem::take(&mut run.held);
+        for held in held {
+            match first.remove(held.place()) {
+                Some(bad) => run.held.extend(self.stop_at(held, bad, effects)),
+                None => run.held.push(held),
+            }
+        }
+        self.queue.push_front(run);
+    }
+
+    /// Cuts a part before a bad record; answers what is still to be run before the partition stops.
+    fn stop_at(&mut self, held: Held, bad: BadRecord, effects: &mut Vec<Effect>) -> Option<Held> {
+        let Some((before, _)) = held.part.before(bad.offset) else { return Some(held) };
+        self.forget(held.place(), held.claim, effects);
+        if before.interval().is_empty() {
+            let (place, claim) = (held.place().clone(), held.claim);
+            effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Stopped(bad) }));
+            return None;
+        }
+        Some(Held { part: before, stop: Some(bad), ..held })
+    }
+
+    /// Some record is bad: halves, the left one first, until one record stands alone on top of everything before it.
+    fn search(&mut self, mut run: Run, description: BadDescription, effects: &mut Vec<Effect>) {
+        if !run.reopened {
+            return self.reopen(run, effects);
+        }
+        if let Some((left, right)) = split(&run) {
+            self.queue.push_front(right);
+            self.queue.push_front(left);
+            return;
+        }
+        let Some(held) = run.held.pop() else { return };
+        let only = held.part.records().next().map(|record| record.offset());
+        match only {
+            Some(offset) => {
+                let bad = BadRecord {
+                    place: held.place().clone(),
+                    offset,
+                    reason: description.reason,
+                    message: description.message,
+                    sql_state: description.sql_state,
+                    table: None,
+                    column: None,
+                };
+                let before = self.stop_at(held, bad, effects);
+                run.held.extend(before);
+                self.queue.push_front(run);
+            }
+            // No record at all: the offsets table itself refuses, which no record can mend.
+            None => self.give_up(held, Gone::Sick, effects),
+        }
+    }
+
+    /// A table is sick: partitions run apart, so that healthy ones commit; one that stands alone leaves the queue.
+    fn sick(&mut self, mut run: Run, effects: &mut Vec<Effect>) {
+        if run.held.len() > 1 {
+            let right = run.held.split_off(run.held.len() / 2);
+            self.queue.push_front(Run { held: right, ..run.clone() });
+            self.queue.push_front(run);
+            return;
+        }
+        for held in run.held {
+            self.give_up(held, Gone::Sick, effects);
+        }
+    }
+
+    fn in_doubt(&mut self, run: Run, effects: &mut Vec<Effect>) {
+        if run.held.is_empty() {
+            return self.go_on(effects);
+        }
+        effects.push(Effect::Settle { steps: run.held.iter().map(Held::step).collect() });
+        self.queue.push_front(run);
+        self.phase = Phase::Settling;
+    }
+
+    fn settle_failed(&mut self, effects: &mut Vec<Effect>) {
+        if self.phase != Phase::Settling {
+            return;
+        }
+        let Some(run) = self.queue.front_mut() else { return };
+        run.held.retain(|held| !held.released);
+        run.attempts = run.attempts.saturating_add(1);
+        effects.push(Effect::BackOff { attempts: run.attempts });
+        self.phase = Phase::SettleBackingOff;
+    }
+
+    /// The parts that are still mine decide for the transaction, and must agree.
+    fn settled(&mut self, verdicts: &[Settled], effects: &mut Vec<Effect>) {
+        if self.phase != Phase::Settling {
+            return;
+        }
+        let Some(mut run) = self.queue.pop_front() else { return };
+        self.phase = Phase::Idle;
+        let mut mine = Vec::new();
+        for (mut held, verdict) in run.held.drain(..).zip(verdicts) {
+            match *verdict {
+                _ if held.released => {}
+                Settled::Fenced => self.give_up(held, Gone::NotMine, effects),
+                Settled::Mine { offset, fence } => {
+                    self.adopt(&mut held, fence);
+                    mine.push((held, offset));
+                }
+            }
+        }
+        let applied = mine.iter().all(|(held, offset)| *offset == held.part.interval().to);
+        let undone = mine.iter().all(|(held, offset)| *offset == held.part.interval().from);
+        for (held, found) in mine {
+            if applied {
+                self.stored(held, effects);
+            } else if undone {
+                run.held.push(held);
+            } else if found < held.part.interval().from {
+                self.give_up(held, Gone::Rewound { found }, effects);
+            } else {
+                self.give_up(held, Gone::Odd { found }, effects);
+            }
+        }
+        run.undone += 1;
+        if !run.held.is_empty() && run.undone >= UNDONE_MAX && run.held.len() > 1 {
+            run.undone = 0;
+            let right = run.held.split_off(run.held.len() / 2);
+            self.queue.push_front(Run { held: right, ..run.clone() });
+        }
+        self.queue.push_front(run);
+        self.go_on(effects);
+    }
+
+    /// The settle wrote a new fence: everything of this claim carries it from now on.
+    fn adopt(&mut self, held: &mut Held, fence: Fence) {
+        held.fence = fence;
+        let (place, claim) = (held.place().clone(), held.claim);
+        if let Some(intake) = self.intakes.get_mut(&place).filter(|intake| intake.claim == claim) {
+            intake.fence = fence;
+        }
+        for other in self.queue.iter_mut().flat_map(|run| &mut run.held) {
+            if other.claim == claim && other.place() == &place {
+                other.fence = fence;
+            }
+        }
+    }
+}
+
+/// Whether an offset was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Taken; a slice that begins with it begins at this offset.
+    From(i64),
+    /// Below the next offset: going back is suspicious.
+    Below,
+    /// No such partition here, or its intake is closed.
+    Unwanted,
+}
+
+/// Halves of a run: by partitions as long as there are several, then by records; the left one goes first.
+fn split(run: &Run) -> Option<(Run, Run)> {
+    if run.held.len() > 1 {
+        let (left, right) = run.held.split_at(run.held.len() / 2);
+        let with = |held: &[Held]| Run { held: held.to_vec(), ..run.clone() };
+        return Some((with(left), with(right)));
+    }
+    let held = run.held.first()?;
+    let (left, right) = held.part.halves()?;
+    // The stop, when there is one, stands behind the right half.
+    let left = Held { part: left, stop: None, ..held.clone() };
+    let right = Held { part: right, ..held.clone() };
+    Some((Run { held: vec![left], ..run.clone() }, Run { held: vec![right], ..run.clone() }))
+}
