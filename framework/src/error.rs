@@ -52,6 +52,8 @@ pub struct Failure {
     pub message: String,
     /// SQLSTATE or its kin, when the server gave one. A reset, a TLS or a DNS failure has none.
     pub sql_state: Option<String>,
+    /// For class [`Class::BadRecord`]: what the server refused.
+    pub data: Option<Box<DataError>>,
     /// Whether the session can still be used after a rollback.
     pub session_alive: bool,
     /// The underlying error.
@@ -67,6 +69,7 @@ impl Failure {
             class,
             message: message.into(),
             sql_state: None,
+            data: None,
             session_alive: false,
             source: None,
             later: Vec::new(),
@@ -107,6 +110,17 @@ impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }
+}
+
+/// What of a record the server refused, as far as it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataError {
+    /// Stable code.
+    pub reason: Reason,
+    /// Table concerned.
+    pub table: Option<String>,
+    /// Column concerned.
+    pub column: Option<String>,
 }
 
 /// The answer to COMMIT when it is no success.

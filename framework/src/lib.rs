@@ -13,7 +13,7 @@ pub use record::{Headers, Record, TopicPartition};
 mod batch;
 pub use batch::{Batch, Encoded, Part, Slice, SliceBuilder, SliceEnd};
 mod error;
-pub use error::{BadRecord, Class, CommitFailure, Failure, Reason, SinkError};
+pub use error::{BadRecord, Class, CommitFailure, DataError, Failure, Reason, SinkError};
 mod sink;
 pub use sink::{Sink, Written};
 

@@ -2,10 +2,10 @@
 //!
 //! Must not: decide anything, or write `last_offset`.
 
-use sqlx::{PgConnection, Row as _};
+use sqlx::Row as _;
 
 use super::Postgres;
-use super::names::Names;
+use super::events::write_event;
 use super::places::Places;
 use crate::error::Failure;
 use crate::record::TopicPartition;
@@ -49,32 +49,6 @@ pub(super) async fn record(store: &Postgres, event: &EventRow) -> Result<(), Fai
     let names = control.names();
     write_event(control.sql(), &names, store, event).await?;
     store.keep(control.commit().await?);
-    Ok(())
-}
-
-/// Writes an event within a transaction.
-pub(super) async fn write_event(
-    connection: &mut PgConnection,
-    names: &Names,
-    store: &Postgres,
-    event: &EventRow,
-) -> Result<(), Failure> {
-    let statement = format!(
-        "INSERT INTO {} (who, consumer_group, topic, partition_id, kind, old_offset, new_offset, reason)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        names.events
-    );
-    sqlx::query(&statement)
-        .bind(store.who())
-        .bind(store.group())
-        .bind(&*event.place.topic)
-        .bind(event.place.partition)
-        .bind(event.kind)
-        .bind(event.old_offset)
-        .bind(event.new_offset)
-        .bind(&event.reason)
-        .execute(connection)
-        .await?;
     Ok(())
 }
 

@@ -4,23 +4,56 @@
 
 mod config;
 pub use config::{PostgresConfig, Timeouts};
+
 mod names;
+
 mod session;
 pub use session::{Session, SessionId};
-mod claim;
+
 mod control;
-mod frozen;
 mod places;
+
 mod register;
+
+mod claim;
+mod frozen;
+
 mod tx;
 pub use tx::Tx;
-mod classify;
-mod look;
+
 mod settle;
+
+mod look;
+
+mod events;
+pub use events::Moved;
+
+mod admin;
+pub use admin::VerbError;
+
+mod reset;
+pub use reset::{Reset, ResetTo};
+
+mod status;
+pub use status::StatusRow;
+
+mod storage;
+pub use storage::{Storage, storage_of};
+
+mod check;
+pub use check::Preflight;
+
+mod migrate;
+
+mod adopt;
+pub use adopt::Meaning;
+
+mod classify;
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
@@ -95,18 +128,26 @@ impl Postgres {
         self.sessions_ended.load(Ordering::Relaxed)
     }
 
-    /// `schema.table` of the offsets, for people; connects when that is not known yet.
+    /// `schema.table` of the offsets, for people; connects when no schema is named and none is known yet.
     ///
     /// # Errors
     /// As [`Store::connect`].
     pub async fn offsets_table(&self) -> Result<String, Failure> {
+        Ok(self.resolved().await?.display())
+    }
+
+    /// Our tables, which need a connection only when no schema is named.
+    async fn resolved(&self) -> Result<Arc<Names>, Failure> {
         if let Some(names) = self.names.get() {
-            return Ok(names.display());
+            return Ok(Arc::clone(names));
+        }
+        if let Some(schema) = &self.table.schema {
+            return Ok(Arc::new(Names::new(schema, &self.table.table)));
         }
         let session = self.session().await?;
-        let display = session.names.display();
+        let names = Arc::clone(&session.names);
         session.close().await;
-        Ok(display)
+        Ok(names)
     }
 
     fn count_ended(&self) {
@@ -140,6 +181,11 @@ impl Postgres {
     /// A transaction of our own on a new session.
     async fn control(&self) -> Result<Control, Failure> {
         Control::begin(self.session().await?, &self.timeouts.pins()).await
+    }
+
+    /// The same with another patience for locks, for what people order.
+    async fn patient(&self, lock: Duration) -> Result<Control, Failure> {
+        Control::begin(self.session().await?, &self.timeouts.pins_with_lock(lock)).await
     }
 
     /// A transaction of our own on the spare session, if that still answers.

@@ -1,0 +1,133 @@
+//! The checks before a start: our tables exist, are ours, keep their rows, and may be used.
+
+use sqlx::{PgConnection, Row};
+
+use super::Postgres;
+use super::adopt;
+use super::control::Control;
+use super::migrate::{self, Present};
+use super::names::{Names, qualified};
+use super::storage::storage;
+use crate::error::Failure;
+
+/// What the checks found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preflight {
+    /// The server's version, as it tells it.
+    pub server_version: String,
+    /// `schema.table` of the offsets.
+    pub offsets: String,
+    /// The role that this store acts as.
+    pub role: String,
+    /// What must be mended before a start, each naming the object and what helps. Empty when all is well.
+    pub problems: Vec<String>,
+}
+
+/// Our tables and what we do with them.
+const NEEDED: [(&str, &[&str]); 3] = [
+    ("oncesink_topics", &["SELECT", "INSERT", "UPDATE"]),
+    ("oncesink_events", &["SELECT", "INSERT"]),
+    ("oncesink_migrations", &["SELECT"]),
+];
+
+impl Postgres {
+    /// Looks at our tables, and changes nothing.
+    ///
+    /// # Errors
+    /// Those of connecting and of the questions; what a person must mend is no error but a problem.
+    pub async fn preflight(&self) -> Result<Preflight, Failure> {
+        let mut control = self.control().await?;
+        let names = control.names();
+        let role: String = sqlx::query_scalar("SELECT current_user::text").fetch_one(control.sql()).await?;
+        let mut found = Preflight {
+            server_version: control.version().to_owned(),
+            offsets: names.display(),
+            role,
+            problems: Vec::new(),
+        };
+        match migrate::present(&mut control).await? {
+            Present::Absent => found.problems.push(format!(
+                "{}: no such table. Run: oncesink migrate (for your DBA: oncesink migrate --print)",
+                found.offsets
+            )),
+            Present::Recipe => found.problems.push(adopt::question(&found.offsets)),
+            Present::Other => found
+                .problems
+                .push(format!("{} is not a table of offsets: choose another name", found.offsets)),
+            Present::Ours => look(&mut control, &names, &mut found).await?,
+        }
+        control.rollback().await?.close().await;
+        Ok(found)
+    }
+}
+
+async fn look(control: &mut Control, names: &Names, found: &mut Preflight) -> Result<(), Failure> {
+    let offsets: (&str, &[&str]) = (&names.table, &["SELECT", "INSERT", "UPDATE"]);
+    for (table, needed) in [offsets].into_iter().chain(NEEDED) {
+        if let Some(problem) =
+            storage(control.sql(), &names.schema, table).await?.problem(&names.schema, table)
+        {
+            let remedy = if problem.ends_with("no such table") { ". Run: oncesink migrate" } else { "" };
+            found.problems.push(format!("{problem}{remedy}"));
+            continue;
+        }
+        let lacking = lacking(control.sql(), &names.schema, table, needed).await?;
+        if !lacking.is_empty() {
+            found.problems.push(format!(
+                "role {role} lacks a privilege. Run: GRANT {} ON {} TO {}",
+                lacking.join(", "),
+                qualified(&names.schema, table),
+                super::names::quote(&found.role),
+                role = found.role,
+            ));
+        }
+    }
+    if found.problems.is_empty() {
+        version(control, found).await?;
+    }
+    Ok(())
+}
+
+/// Privileges of ours that are not there.
+async fn lacking(
+    connection: &mut PgConnection,
+    schema: &str,
+    table: &str,
+    needed: &[&'static str],
+) -> Result<Vec<&'static str>, Failure> {
+    let rows = sqlx::query(
+        "SELECT has_table_privilege(c.oid, w.privilege) AND has_schema_privilege(n.oid, 'USAGE') AS granted
+         FROM UNNEST($3::text[]) WITH ORDINALITY AS w (privilege, place)
+         JOIN pg_catalog.pg_class AS c ON c.relname = $2
+         JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = $1
+         ORDER BY w.place",
+    )
+    .bind(schema)
+    .bind(table)
+    .bind(needed)
+    .fetch_all(connection)
+    .await?;
+    let mut lacking = Vec::new();
+    for (privilege, row) in needed.iter().zip(rows) {
+        if !row.try_get::<bool, _>("granted")? {
+            lacking.push(*privilege);
+        }
+    }
+    Ok(lacking)
+}
+
+async fn version(control: &mut Control, found: &mut Preflight) -> Result<(), Failure> {
+    let stands = migrate::applied(control).await?.into_iter().max().unwrap_or(0);
+    let newest = migrate::newest();
+    let offsets = &found.offsets;
+    if stands < newest {
+        found.problems.push(format!(
+            "{offsets} is at version {stands}, this release needs {newest}. Run: oncesink migrate"
+        ));
+    } else if stands > newest {
+        found.problems.push(format!(
+            "{offsets} is at version {stands}, written by a newer release; this one knows {newest}. Run the newer release"
+        ));
+    }
+    Ok(())
+}

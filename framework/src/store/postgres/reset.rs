@@ -1,0 +1,243 @@
+//! Starting over: the operator's word that takes over cluster, topic id and sink, and moves stored offsets wherever the caller says.
+//!
+//! Invariant: under the topic's row, then the rows in order, with an event each, in one transaction; whoever owned them is fenced.
+
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::Postgres;
+use super::admin::{LOCK_PATIENCE, VerbError, expected, find};
+use super::control::Control;
+use super::events::{Moved, write_moves};
+use crate::error::Failure;
+use crate::position::StartPolicy;
+use crate::record::TopicPartition;
+use crate::store::TopicIdentity;
+
+/// What `reset` does.
+#[derive(Clone, Debug)]
+pub struct Reset<'a> {
+    /// The topic as the brokers and the configuration know it now.
+    pub topic: &'a TopicIdentity,
+    /// The cluster's id.
+    pub cluster_id: &'a str,
+    /// Which partitions, and where to.
+    pub to: ResetTo<'a>,
+    /// For people.
+    pub reason: &'a str,
+}
+
+/// Which partitions, and where to.
+#[derive(Clone, Debug)]
+pub enum ResetTo<'a> {
+    /// One partition below the recorded count.
+    One {
+        /// Its number.
+        partition: i32,
+        /// Where it must stand, if the person said so.
+        expect: Option<i64>,
+        /// Next offset to read.
+        to: i64,
+    },
+    /// All partitions that the topic has now, by number; rows of others go.
+    All {
+        /// Next offsets to read.
+        to: &'a [i64],
+        /// By which they were resolved.
+        policy: StartPolicy,
+    },
+}
+
+impl Postgres {
+    /// Moves stored offsets to where the caller says, and takes over the identity.
+    ///
+    /// # Errors
+    /// Refused when the expected offset differs, or when one partition is named of a topic that has no record here or does not cover it.
+    pub async fn reset(&self, reset: &Reset<'_>) -> Result<Vec<Moved>, VerbError> {
+        let mut control = self.patient(LOCK_PATIENCE).await?;
+        let moves = match reset.to {
+            ResetTo::One { partition, expect, to } => {
+                self.reset_topic(&mut control, reset, partition).await?;
+                let place = TopicPartition::new(reset.topic.name.clone(), partition);
+                let old = find(&mut control, self.group(), &place).await?.map(|row| row.offset);
+                match (expect, old) {
+                    (Some(expect), Some(stands)) => expected(&place, expect, stands)?,
+                    (Some(_), None) => {
+                        return Err(VerbError::Refused(format!("{place} has no stored offset")));
+                    }
+                    (None, _) => {}
+                }
+                vec![Moved { place, old, new: Some(to) }]
+            }
+            ResetTo::All { to, policy } => {
+                self.replace_topic(&mut control, reset, to, policy).await?;
+                self.all_moves(&mut control, reset, to).await?
+            }
+        };
+        let names = control.names();
+        write_moves(control.sql(), &names, self, "reset", reset.reason, &moves).await?;
+        self.move_rows(&mut control, reset, &moves).await?;
+        self.delete_rows(&mut control, reset, &moves).await?;
+        control.commit().await?.close().await;
+        Ok(moves)
+    }
+
+    /// The topic's row takes over the id; its count must cover the partition.
+    async fn reset_topic(
+        &self,
+        control: &mut Control,
+        reset: &Reset<'_>,
+        partition: i32,
+    ) -> Result<(), VerbError> {
+        let statement = format!(
+            "UPDATE {}
+             SET topic_id = COALESCE(NULLIF($3, ''), topic_id)
+             WHERE consumer_group = $1 AND topic = $2
+             RETURNING partition_count",
+            control.names().topics
+        );
+        let count: Option<i32> = sqlx::query_scalar(&statement)
+            .bind(self.group())
+            .bind(&*reset.topic.name)
+            .bind(&*reset.topic.id)
+            .fetch_optional(control.sql())
+            .await?;
+        let topic = &reset.topic.name;
+        match count {
+            Some(count) if (0..count).contains(&partition) => Ok(()),
+            Some(count) => Err(VerbError::Refused(format!(
+                "{topic} is recorded with {count} partitions: {topic}/{partition} has no start of its own yet"
+            ))),
+            None => Err(VerbError::Refused(format!("{topic} was never claimed in group {}", self.group()))),
+        }
+    }
+
+    /// The topic's row takes over id, count and policy.
+    async fn replace_topic(
+        &self,
+        control: &mut Control,
+        reset: &Reset<'_>,
+        to: &[i64],
+        policy: StartPolicy,
+    ) -> Result<(), Failure> {
+        let statement = format!(
+            "INSERT INTO {} AS t (consumer_group, topic, topic_id, partition_count, start_policy)
+             VALUES ($1, $2, NULLIF($3, ''), $4, $5)
+             ON CONFLICT (consumer_group, topic) DO UPDATE
+             SET topic_id = COALESCE(EXCLUDED.topic_id, t.topic_id),
+                 partition_count = EXCLUDED.partition_count,
+                 start_policy = EXCLUDED.start_policy,
+                 resolved_at = CURRENT_TIMESTAMP",
+            control.names().topics
+        );
+        sqlx::query(&statement)
+            .bind(self.group())
+            .bind(&*reset.topic.name)
+            .bind(&*reset.topic.id)
+            .bind(i32::try_from(to.len()).unwrap_or(i32::MAX))
+            .bind(policy.to_string())
+            .execute(control.sql())
+            .await?;
+        Ok(())
+    }
+
+    /// Locks all rows of the topic and pairs them with their targets.
+    async fn all_moves(
+        &self,
+        control: &mut Control,
+        reset: &Reset<'_>,
+        to: &[i64],
+    ) -> Result<Vec<Moved>, Failure> {
+        let statement = format!(
+            "SELECT partition_id, last_offset
+             FROM {}
+             WHERE consumer_group = $1 AND topic = $2
+             ORDER BY partition_id
+             FOR UPDATE",
+            control.names().offsets
+        );
+        let rows = sqlx::query(&statement)
+            .bind(self.group())
+            .bind(&*reset.topic.name)
+            .fetch_all(control.sql())
+            .await?;
+        let place = |partition| TopicPartition::new(reset.topic.name.clone(), partition);
+        let mut moves: Vec<Moved> =
+            (0..).zip(to).map(|(p, to)| Moved { place: place(p), old: None, new: Some(*to) }).collect();
+        for row in rows {
+            let (partition, offset): (i32, i64) = (row.try_get(0)?, row.try_get(1)?);
+            match usize::try_from(partition).ok().and_then(|partition| moves.get_mut(partition)) {
+                Some(moved) if moved.place.partition == partition => moved.old = Some(offset),
+                _ => moves.push(Moved { place: place(partition), old: Some(offset), new: None }),
+            }
+        }
+        Ok(moves)
+    }
+
+    async fn move_rows(
+        &self,
+        control: &mut Control,
+        reset: &Reset<'_>,
+        moves: &[Moved],
+    ) -> Result<(), Failure> {
+        let statement = format!(
+            "INSERT INTO {} AS o
+                 (consumer_group, topic, partition_id, last_offset, owner_epoch, owner_token, cluster_id, topic_id, sink)
+             SELECT $1, $2, w.partition_id, w.to_offset, 1, w.token, NULLIF($3, ''), NULLIF($4, ''), $5
+             FROM UNNEST($6::integer[], $7::bigint[], $8::uuid[]) AS w (partition_id, to_offset, token)
+             ON CONFLICT (consumer_group, topic, partition_id) DO UPDATE
+             SET last_offset = EXCLUDED.last_offset,
+                 owner_epoch = o.owner_epoch + 1,
+                 owner_token = EXCLUDED.owner_token,
+                 cluster_id = COALESCE(EXCLUDED.cluster_id, o.cluster_id),
+                 topic_id = COALESCE(EXCLUDED.topic_id, o.topic_id),
+                 sink = EXCLUDED.sink,
+                 leader_epoch = NULL,
+                 record_timestamp = NULL,
+                 state = CASE WHEN o.state = 'paused' THEN o.state ELSE 'running' END,
+                 state_reason = CASE WHEN o.state = 'paused' THEN o.state_reason END,
+                 state_since = CASE WHEN o.state IN ('paused', 'running') THEN o.state_since ELSE CURRENT_TIMESTAMP END,
+                 updated_at = CURRENT_TIMESTAMP",
+            control.names().offsets
+        );
+        let targets: Vec<(i32, i64)> =
+            moves.iter().filter_map(|moved| Some((moved.place.partition, moved.new?))).collect();
+        sqlx::query(&statement)
+            .bind(self.group())
+            .bind(&*reset.topic.name)
+            .bind(reset.cluster_id)
+            .bind(&*reset.topic.id)
+            .bind(&*reset.topic.target)
+            .bind(targets.iter().map(|(partition, _)| *partition).collect::<Vec<_>>())
+            .bind(targets.iter().map(|(_, to)| *to).collect::<Vec<_>>())
+            .bind(targets.iter().map(|_| Uuid::new_v4()).collect::<Vec<_>>())
+            .execute(control.sql())
+            .await?;
+        Ok(())
+    }
+
+    /// Rows of partitions that the topic no longer has.
+    async fn delete_rows(
+        &self,
+        control: &mut Control,
+        reset: &Reset<'_>,
+        moves: &[Moved],
+    ) -> Result<(), Failure> {
+        let gone: Vec<i32> =
+            moves.iter().filter(|moved| moved.new.is_none()).map(|moved| moved.place.partition).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let statement = format!(
+            "DELETE FROM {} WHERE consumer_group = $1 AND topic = $2 AND partition_id = ANY ($3)",
+            control.names().offsets
+        );
+        sqlx::query(&statement)
+            .bind(self.group())
+            .bind(&*reset.topic.name)
+            .bind(gone)
+            .execute(control.sql())
+            .await?;
+        Ok(())
+    }
+}

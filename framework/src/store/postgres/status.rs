@@ -1,0 +1,76 @@
+//! The rows as people see them.
+
+use sqlx::Row;
+
+use super::Postgres;
+use crate::error::Failure;
+use crate::record::TopicPartition;
+
+/// A stored offset with everything beside it. Times are milliseconds since the epoch by the database's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusRow {
+    /// Kafka group.
+    pub group: String,
+    /// The partition.
+    pub place: TopicPartition,
+    /// Next offset to read.
+    pub offset: i64,
+    /// Who claimed it last.
+    pub owner: Option<String>,
+    /// Raised by every claim, settle and verb.
+    pub epoch: i64,
+    /// The sink's name and its target.
+    pub sink: Option<String>,
+    /// `running`, `stopped`, `paused` and their like; none before the first claim.
+    pub state: Option<String>,
+    /// Why it is in that state.
+    pub state_reason: Option<String>,
+    /// Since when.
+    pub state_since: Option<i64>,
+    /// Timestamp of the last record passed over.
+    pub record_timestamp: Option<i64>,
+    /// When the row was last written.
+    pub updated_at: i64,
+}
+
+impl Postgres {
+    /// All rows of a group, or of all groups in the table, in order.
+    ///
+    /// # Errors
+    /// As the driver's, by class.
+    pub async fn status(&self, group: Option<&str>) -> Result<Vec<StatusRow>, Failure> {
+        let mut control = self.light().await?;
+        let statement = format!(
+            "SELECT consumer_group, topic, partition_id, last_offset, owner, owner_epoch, sink, state, state_reason,
+                    (EXTRACT(EPOCH FROM state_since) * 1000)::bigint AS state_since,
+                    (EXTRACT(EPOCH FROM record_timestamp) * 1000)::bigint AS record_timestamp,
+                    (EXTRACT(EPOCH FROM updated_at) * 1000)::bigint AS updated_at
+             FROM {}
+             WHERE $1::text IS NULL OR consumer_group = $1
+             ORDER BY consumer_group, topic, partition_id",
+            control.names().offsets
+        );
+        let rows = sqlx::query(&statement).bind(group).fetch_all(control.sql()).await?;
+        self.keep(control.commit().await?);
+        rows.iter()
+            .map(|row| {
+                Ok(StatusRow {
+                    group: row.try_get("consumer_group")?,
+                    place: TopicPartition::new(
+                        row.try_get::<String, _>("topic")?,
+                        row.try_get("partition_id")?,
+                    ),
+                    offset: row.try_get("last_offset")?,
+                    owner: row.try_get("owner")?,
+                    epoch: row.try_get("owner_epoch")?,
+                    sink: row.try_get("sink")?,
+                    state: row.try_get("state")?,
+                    state_reason: row.try_get("state_reason")?,
+                    state_since: row.try_get("state_since")?,
+                    record_timestamp: row.try_get("record_timestamp")?,
+                    updated_at: row.try_get("updated_at")?,
+                })
+            })
+            .collect()
+    }
+}
