@@ -88,7 +88,8 @@ fn real_gives_back_what_was_written() {
         ("0.123456789", Err(Inexact)),
         ("0.12345679", Ok(0.123_456_79)),
         ("3.4028235e38", Ok(f32::MAX)),
-        ("3.4028236e38", Err(Inexact)),
+        ("3.40282355e38", Err(Inexact)),
+        ("3.4028236e38", Err(OutOfRange)),
         ("3.5e38", Err(OutOfRange)),
         ("1e-45", Ok(f32::from_bits(1))),
         ("1e-50", Err(OutOfRange)),
@@ -113,7 +114,6 @@ fn double_is_the_nearest() {
         ("5e-324", Ok(f64::from_bits(1))),
         ("1e-400", Err(OutOfRange)),
         (r#""Infinity""#, Err(NotANumber)),
-        ("null1", Err(WrongType)),
     ] {
         assert_eq!(bytes(Kind::Double, raw), expected.map(|value: f64| value.to_be_bytes().to_vec()), "{raw}");
     }
@@ -159,7 +159,7 @@ fn numeric_keeps_its_bounds() {
         (kind(2, 0), "[]", Some(WrongType)),
         (Kind::Numeric(None), r#""NaN""#, Some(NotANumber)),
         (Kind::Numeric(None), &long(131_072, 16_383), None),
-        (Kind::Numeric(None), &long(131_073, 0), Some(NotANumber)),
+        (Kind::Numeric(None), &"9".repeat(131_073), Some(OutOfRange)),
         (Kind::Numeric(None), &long(1, 16_384), Some(Inexact)),
         (Kind::Numeric(None), "1e131071", None),
         (Kind::Numeric(None), "1e131072", Some(OutOfRange)),
@@ -167,8 +167,6 @@ fn numeric_keeps_its_bounds() {
         (Kind::Numeric(None), "1e-16384", Some(Inexact)),
     ] {
         let found = bytes(kind, raw).err();
-        // "9." is no JSON, but inside a string it is a number: too long a one.
-        let expected = if raw.ends_with('.') { Some(OutOfRange) } else { expected };
         assert_eq!(found, expected, "{kind:?} {}", &raw[..raw.len().min(40)]);
     }
 }
@@ -259,8 +257,8 @@ fn instants() {
         (6, Some("UTC"), "2000-01-01T01:00:00+01:00", Ok(0)),
         // The clocks of Berlin skip 02:30 on this day, and show it twice on the other; the first of the two counts.
         (6, Some("Europe/Berlin"), "2024-03-31T02:30:00", Err(NotATime)),
-        (6, Some("Europe/Berlin"), "2024-10-27T02:30:00", Ok(783_304_200_000_000 + 0)),
-        (6, Some("Europe/Berlin"), "2024-10-27T02:30:00+01:00", Ok(783_304_200_000_000 + 3_600_000_000)),
+        (6, Some("Europe/Berlin"), "2024-10-27T02:30:00", Ok(783_304_200_000_000)),
+        (6, Some("Europe/Berlin"), "2024-10-27T02:30:00+01:00", Ok(783_307_800_000_000)),
     ] {
         let found = with_zone(Kind::TimestampTz(digits), zone, &format!("\"{raw}\""));
         assert_eq!(found, expected.map(|micros| micros.to_be_bytes().to_vec()), "{digits} {zone:?} {raw}");
