@@ -6,7 +6,7 @@
 use std::ffi::CString;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ impl DrainQueue {
     }
 }
 
-/// Wakes the writer that owns a drain queue.
+/// Wakes the writer that owns a drain queue. Keeps the descriptor open, so that a reactor can hold it for as long as it is registered.
 #[derive(Clone, Debug)]
 pub struct WriterWake(Arc<EventFd>);
 
@@ -179,5 +179,17 @@ impl WriterWake {
     /// Makes the queue's descriptor readable.
     pub fn wake(&self) {
         self.0.notify();
+    }
+}
+
+impl AsFd for WriterWake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for WriterWake {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
     }
 }
