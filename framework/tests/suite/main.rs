@@ -1,0 +1,3 @@
+//! Tests of the framework against real servers, in one binary so that they share them.
+
+mod store;
