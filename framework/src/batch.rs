@@ -262,6 +262,20 @@ impl Part {
         self.first == self.last
     }
 
+    /// Bytes of keys, values and headers.
+    pub fn bytes(&self) -> usize {
+        let length = |span: Option<Span>| span.map_or(0, |span| (span.end - span.start) as usize);
+        let entries = self.slice.entries.get(self.first..self.last).unwrap_or_default();
+        let headers = match (entries.first(), entries.last()) {
+            (Some(first), Some(last)) => {
+                self.slice.headers.get(first.headers.0 as usize..last.headers.1 as usize).unwrap_or_default()
+            }
+            _ => &[],
+        };
+        let headers: usize = headers.iter().map(|header| length(Some(header.name)) + length(header.value)).sum();
+        headers + entries.iter().map(|entry| length(entry.key) + length(entry.value)).sum::<usize>()
+    }
+
     /// What is stored beside the offset once this part is committed.
     pub fn end(&self) -> SliceEnd {
         if self.interval.to == self.slice.interval.to {
@@ -358,6 +372,11 @@ impl Batch {
     /// Whether it is progress without rows.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(Part::is_empty)
+    }
+
+    /// Bytes of keys, values and headers.
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(Part::bytes).sum()
     }
 
     /// What [`crate::Sink::encode`] made of this batch, when it is of this type.

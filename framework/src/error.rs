@@ -200,7 +200,7 @@ impl Reason {
 }
 
 /// One record that cannot become a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BadRecord {
     /// Its partition.
     pub place: TopicPartition,

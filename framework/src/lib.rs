@@ -19,6 +19,8 @@ pub use sink::{Sink, Written};
 
 pub mod store;
 
+mod writer;
+
 pub use async_trait::async_trait;
 #[cfg(feature = "postgres")]
 pub use sqlx;

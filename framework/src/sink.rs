@@ -55,7 +55,8 @@ pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
     async fn write(&self, tx: &mut S::Tx, batch: &Batch) -> Result<Written, SinkError>;
 }
 
-/// The books of one batch: what became of its records. The framework checks `records + skipped + collapsed + deleted` against what it read.
+/// The books: what became of the records of a batch, or of one topic in it. The framework checks `records + skipped + collapsed + deleted` against what it
+/// read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Written {
     /// Records that became rows (a record may become several).

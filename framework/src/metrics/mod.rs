@@ -10,3 +10,5 @@ mod list;
 pub use list::{Kind, LIST, Metric, describe, names};
 mod partitions;
 pub use partitions::{Live, PARTITION_METRICS, PartitionSeries, render};
+
+pub(crate) mod emit;

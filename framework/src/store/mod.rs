@@ -169,11 +169,11 @@ pub struct Starts {
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// A connection between transactions.
-    type Session: Send + 'static;
+    type Session: Send + Sync + 'static;
     /// What identifies a session on the server after its connection was dropped.
     type SessionId: Clone + Send + Sync + fmt::Debug + 'static;
     /// An open transaction; owns its connection.
-    type Tx: Send + 'static;
+    type Tx: Send + Sync + 'static;
 
     /// A new session on a writable server, with a connect timeout of its own.
     async fn connect(&self) -> Result<Self::Session, Failure>;

@@ -14,18 +14,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::batch::Part;
+use crate::batch::{Batch, Part};
 use crate::error::{Class, Failure, Reason};
 use crate::kafka::{ClaimNumber, DrainQueue, Item, RawRecord};
-use crate::metrics::{self, Labels};
+use crate::metrics::emit::{self, Gap, TopicMeter};
 use crate::record::TopicPartition;
-use crate::sink::Sink;
+use crate::sink::{Sink, Written};
 use crate::store::{Fence, Settled, Step, Store};
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
 use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Writer};
-use crate::writer::transaction::Outcome;
+use crate::writer::transaction::{Outcome, Took};
 
 /// Items popped before the writer looks at anything else.
 const DRAIN_MAX: usize = 512;
@@ -115,7 +115,7 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
     let last_turn = Arc::new(AtomicU64::new(0));
     let buffered = Buffered::default();
     let runtime = tokio::runtime::Handle::current();
-    let lane = Lane {
+    let lane: Lane<S, K> = Lane {
         index,
         store,
         config,
@@ -136,7 +136,7 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         trouble: None,
         buffered: Arc::clone(&buffered),
         in_flight: HashMap::new(),
-        labels: HashMap::new(),
+        meters: HashMap::new(),
     };
     let turn = Turn { last: Arc::clone(&last_turn), started };
     let thread = std::thread::Builder::new()
@@ -188,7 +188,7 @@ struct Lane<S: Store, K: Sink<S>> {
     trouble: Option<(Class, Instant)>,
     buffered: Buffered,
     in_flight: HashMap<TopicPartition, Held>,
-    labels: HashMap<Arc<str>, Labels>,
+    meters: HashMap<Arc<str>, TopicMeter>,
 }
 
 /// What woke the loop.
@@ -290,9 +290,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             match queue.poll() {
                 None => return false,
                 Some(Item::Record(record)) => self.record(&record, now),
-                Some(Item::End { topic, partition, offset }) => self.end(topic, partition, offset),
+                Some(Item::End { topic, partition, offset }) => self.end(&topic, partition, offset),
                 Some(Item::Broken { topic, partition, out_of_range, truncated, reason, .. }) => {
-                    let place = self.gathering.place(topic, partition);
+                    let place = self.gathering.place(&topic, partition);
                     let why = match (truncated, out_of_range) {
                         (true, _) => Break::Truncated,
                         (false, true) => Break::OutOfRange,
@@ -324,11 +324,11 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 let bytes = builder.bytes() - before;
                 self.gathering.pushed(bytes, now);
                 if gap {
-                    self.labels(&place).gap(metrics::Gap::Missing);
+                    self.meter(&place.topic).gap(Gap::Missing);
                 }
             }
-            Taken::Below => self.labels(&place).gap(metrics::Gap::Below),
-            Taken::Unwanted => self.labels(&place).gap(metrics::Gap::Unwanted),
+            Taken::Below => self.meter(&place.topic).gap(Gap::Below),
+            Taken::Unwanted => self.meter(&place.topic).gap(Gap::Unwanted),
         }
     }
 
@@ -371,7 +371,6 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     fn count_read(&mut self, parts: &[Part]) {
         for part in parts {
             let place = part.topic_partition();
-            self.labels(place).read(part.len());
             let first_timestamp = part.records().next().and_then(|record| record.timestamp());
             self.in_flight.insert(place.clone(), Held { records: part.len(), first_timestamp });
         }
@@ -384,9 +383,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
-    fn labels(&mut self, place: &TopicPartition) -> &Labels {
+    fn meter(&mut self, topic: &Arc<str>) -> &TopicMeter {
         let group = &self.settings.group;
-        self.labels.entry(Arc::clone(&place.topic)).or_insert_with(|| Labels::new(group, &place.topic))
+        self.meters.entry(Arc::clone(topic)).or_insert_with(|| TopicMeter::new(group, topic))
     }
 
     fn step(&mut self, event: Event) {
@@ -484,20 +483,42 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         self.step(event);
     }
 
-    fn count_outcome(&mut self, outcome: &Outcome, prepared: &Prepared, took: &crate::writer::transaction::Took) {
+    fn count_outcome(&mut self, outcome: &Outcome, prepared: &Prepared, took: &Took) {
         let group = Arc::clone(&self.settings.group);
         match outcome {
             Outcome::Committed(written) => {
-                metrics::transaction(&group, "committed");
-                metrics::took(&group, took);
-                metrics::batch(&group, &prepared.batch);
-                for part in prepared.batch.parts() {
-                    self.labels(part.topic_partition()).committed(part, written, prepared.batch.len());
+                emit::transaction(&group, "committed");
+                for (phase, lasted) in took.phases() {
+                    emit::took(&group, phase, lasted);
                 }
+                emit::batch(&group, &prepared.batch);
+                self.count_records(&prepared.batch, written);
                 self.well();
             }
-            Outcome::InDoubt(_) => metrics::transaction(&group, "in_doubt"),
-            _ => metrics::transaction(&group, "rolled_back"),
+            Outcome::InDoubt(_) => emit::transaction(&group, "in_doubt"),
+            _ => emit::transaction(&group, "rolled_back"),
+        }
+    }
+
+    /// The books by topic: what the sink says of a batch of one topic, or of a batch that became rows whole. A mixed batch of which something was left out
+    /// cannot be told apart by topic; what became of its records is counted without a topic.
+    fn count_records(&mut self, batch: &Batch, written: &Written) {
+        let mut read: HashMap<Arc<str>, usize> = HashMap::new();
+        for part in batch.parts() {
+            *read.entry(Arc::clone(&part.topic_partition().topic)).or_default() += part.len();
+            self.meter(&part.topic_partition().topic).latency(part);
+        }
+        let (one_topic, whole) = (read.len() == 1, written.records == batch.len());
+        for (topic, count) in read {
+            let share = match (one_topic, whole) {
+                (true, _) => *written,
+                (false, true) => Written::records(count),
+                (false, false) => Written::default(),
+            };
+            self.meter(&topic).committed(count, &share);
+        }
+        if !one_topic && !whole {
+            self.meter(&Arc::from("")).committed(0, written);
         }
     }
 
@@ -518,7 +539,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
     fn rolled_back(&mut self, failure: Failure) -> Event {
         let class = failure.class;
-        metrics::retry(&self.settings.group, class);
+        emit::retry(&self.settings.group, class);
         match class {
             Class::BadRecord => Event::BadSomewhere { description: describe(failure) },
             Class::Fatal => {

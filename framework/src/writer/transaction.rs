@@ -44,6 +44,13 @@ pub(crate) struct Took {
     pub(crate) commit: Duration,
 }
 
+impl Took {
+    /// Label and time of every phase.
+    pub(crate) fn phases(&self) -> [(&'static str, Duration); 4] {
+        [("advance", self.advance), ("write", self.write), ("guard", self.guard), ("commit", self.commit)]
+    }
+}
+
 /// What one transaction needs.
 pub(crate) struct Work<'a, S: Store, K> {
     pub(crate) store: &'a Arc<S>,
@@ -72,7 +79,7 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
     took: &mut Took,
 ) -> (Outcome, Option<S::Session>) {
     let store = work.store;
-    let id = store.session_id(&session);
+    let id = S::session_id(&session);
     let mut tx = match work.call("BEGIN", store.begin(session)).await {
         Ok(Ok(tx)) => tx,
         Ok(Err(failure)) => return (Outcome::RolledBack(failure.context("BEGIN")), None),
@@ -181,7 +188,7 @@ fn abandon<S: Store>(store: &Arc<S>, id: S::SessionId) -> Option<S::Session> {
     let store = Arc::clone(store);
     tokio::spawn(async move {
         let ended = tokio::time::timeout(Duration::from_secs(10), store.end_session(id)).await;
-        if !matches!(ended, Ok(Ok(()))) {
+        if !matches!(ended, Ok(Ok(_))) {
             tracing::debug!("an abandoned session could not be ended; its own timeouts will");
         }
     });
