@@ -67,12 +67,13 @@ async fn a_cancelled_begin_never_leaves_an_open_transaction() {
     );
     eventually(DEADLINE, || async { (bench.schema.value::<i64>(&open).await == 0).then_some(()) }).await;
     // Looks, which keep a session, are not inside anybody's transaction either.
+    let places = [wanted("t", 0).place];
     for _ in 0..100 {
-        let look = store.rows(&[wanted("t", 0).place]);
+        let look = store.rows(&places);
         let _ = tokio::time::timeout(Duration::from_micros(400), look).await;
     }
     eventually(DEADLINE, || async { (bench.schema.value::<i64>(&open).await == 0).then_some(()) }).await;
-    assert_eq!(store.rows(&[wanted("t", 0).place]).await.unwrap().len(), 1);
+    assert_eq!(store.rows(&places).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

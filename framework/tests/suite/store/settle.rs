@@ -60,7 +60,7 @@ async fn a_rewound_row_that_is_mine_is_told_as_it_stands() {
 
 #[tokio::test]
 async fn a_lost_commit_is_settled_on_either_side() {
-    for (cut, expected) in [(Cut::Before, 10), (Cut::After, 12)] {
+    for (cut, expected) in [(Cut::Before, 10), (Cut::AfterApplied, 12)] {
         let bench = Bench::with_rows("settle_cut", 1).await;
         let proxy = Proxy::start(bench.schema.url());
         let (store, direct) = (bench.store_at(proxy.url()), bench.store());
