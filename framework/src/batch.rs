@@ -272,7 +272,8 @@ impl Part {
             }
             _ => &[],
         };
-        let headers: usize = headers.iter().map(|header| length(Some(header.name)) + length(header.value)).sum();
+        let headers: usize =
+            headers.iter().map(|header| length(Some(header.name)) + length(header.value)).sum();
         headers + entries.iter().map(|entry| length(entry.key) + length(entry.value)).sum::<usize>()
     }
 

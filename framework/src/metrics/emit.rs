@@ -37,9 +37,7 @@ pub(crate) struct TopicMeter {
 impl TopicMeter {
     pub(crate) fn new(group: &Arc<str>, topic: &Arc<str>) -> Self {
         let count = |name| counter!(name, "group" => Arc::clone(group), "topic" => Arc::clone(topic));
-        let gap = |cause: &'static str| {
-            counter!(names::OFFSET_GAPS, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "cause" => cause)
-        };
+        let gap = |cause: &'static str| counter!(names::OFFSET_GAPS, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "cause" => cause);
         Self {
             read: count(names::RECORDS_READ),
             written: count(names::RECORDS_WRITTEN),
@@ -87,7 +85,8 @@ pub(crate) fn transaction(group: &Arc<str>, outcome: &'static str) {
 
 /// A committed transaction's time by phase.
 pub(crate) fn took(group: &Arc<str>, phase: &'static str, took: Duration) {
-    histogram!(names::TRANSACTION_SECONDS, "group" => Arc::clone(group), "phase" => phase).record(took.as_secs_f64());
+    histogram!(names::TRANSACTION_SECONDS, "group" => Arc::clone(group), "phase" => phase)
+        .record(took.as_secs_f64());
 }
 
 /// A committed batch's size.
@@ -123,7 +122,8 @@ pub(crate) fn rebalance(group: &Arc<str>, kind: &'static str) {
 
 /// How long partitions did not flow.
 pub(crate) fn stall(group: &Arc<str>, kind: &'static str, lasted: Duration) {
-    histogram!(names::REBALANCE_STALL_SECONDS, "group" => Arc::clone(group), "kind" => kind).record(lasted.as_secs_f64());
+    histogram!(names::REBALANCE_STALL_SECONDS, "group" => Arc::clone(group), "kind" => kind)
+        .record(lasted.as_secs_f64());
 }
 
 /// From the wish for a claim to its answer.

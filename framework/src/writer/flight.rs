@@ -134,7 +134,9 @@ impl<S: Store, K: Sink<S>> Flight<S, K> {
         }
         match self.open(&wanted).await {
             // One table that is missing must not hold back the topics of another.
-            Err(failure) if failure.class == Class::SickObject && wanted.len() > self.prepared.topics().len() => {
+            Err(failure)
+                if failure.class == Class::SickObject && wanted.len() > self.prepared.topics().len() =>
+            {
                 self.open(&self.prepared.topics()).await
             }
             answer => answer,
@@ -150,7 +152,8 @@ impl<S: Store, K: Sink<S>> Flight<S, K> {
             Ok(answer) => answer?,
             Err(_) => return Err(Failure::new(Class::Timeout, "connect: no answer in time")),
         };
-        let sink = Opened { sink: Arc::new(sink), topics: Arc::new(topics.clone()), number: self.next_number };
+        let sink =
+            Opened { sink: Arc::new(sink), topics: Arc::new(topics.clone()), number: self.next_number };
         Ok(Connection { session, sink })
     }
 }
@@ -170,7 +173,8 @@ pub(crate) async fn open_on<S: Store, K: Sink<S>>(
         SinkError::Failed(failure) => failure,
         SinkError::Bad(_) => Failure::fatal("the connector calls records bad while it opens"),
     })?;
-    let session = session.ok_or_else(|| Failure::new(Class::Transient, "the connection was lost while the sink opened"))?;
+    let session = session
+        .ok_or_else(|| Failure::new(Class::Transient, "the connection was lost while the sink opened"))?;
     Ok((session, sink))
 }
 
@@ -185,7 +189,9 @@ fn refused_while_running(failure: Failure) -> Failure {
 /// What stops a start is a sick object once the sink runs: it is waited for, and other tables flow on.
 fn sick_while_running(failure: Failure) -> Failure {
     match failure.class {
-        Class::Fatal | Class::StaleCatalog | Class::BadRecord => Failure { class: Class::SickObject, ..failure },
+        Class::Fatal | Class::StaleCatalog | Class::BadRecord => {
+            Failure { class: Class::SickObject, ..failure }
+        }
         _ => failure,
     }
 }

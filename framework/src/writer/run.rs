@@ -234,7 +234,12 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     /// Waits for one thing. With records at hand it only looks, and does not sleep.
-    async fn wait(&mut self, inbox: &mut UnboundedReceiver<Instruction>, fd: &AsyncFd<std::os::fd::OwnedFd>, draining: bool) -> Woke<S, K> {
+    async fn wait(
+        &mut self,
+        inbox: &mut UnboundedReceiver<Instruction>,
+        fd: &AsyncFd<std::os::fd::OwnedFd>,
+        draining: bool,
+    ) -> Woke<S, K> {
         let until = if draining { Instant::now() } else { self.next_due() };
         let may_drain = self.may_drain();
         let Self { flight, settle, .. } = self;
@@ -268,7 +273,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Instruction::HandOver { place, claim, fence, start, alone } => {
                 self.step(Event::HandedOver { place, claim, fence, start, alone });
             }
-            Instruction::Release { place, claim, finish } => self.step(Event::Released { place, claim, finish }),
+            Instruction::Release { place, claim, finish } => {
+                self.step(Event::Released { place, claim, finish })
+            }
             Instruction::End => {}
         }
     }
@@ -428,7 +435,13 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     fn discard(&mut self, place: &TopicPartition) {
         self.gathering.discard(place);
         if let Some(prepared) = self.ready.take() {
-            let kept = prepared.batch.parts().iter().filter(|part| part.topic_partition() != place).cloned().collect();
+            let kept = prepared
+                .batch
+                .parts()
+                .iter()
+                .filter(|part| part.topic_partition() != place)
+                .cloned()
+                .collect();
             // Encoded again without it, when it runs.
             self.ready = Some(Prepared::new(kept));
         }
@@ -469,7 +482,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 return self.step(Event::InDoubt);
             }
             Err(error) => {
-                let failure = Failure::fatal(format!("the connector {:?} panicked or was cancelled: {error}", K::KIND));
+                let failure =
+                    Failure::fatal(format!("the connector {:?} panicked or was cancelled: {error}", K::KIND));
                 self.fatal(failure);
                 return self.step(Event::RolledBack { class: Class::Fatal });
             }
@@ -563,7 +577,11 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
     fn well(&mut self) {
         if let Some((class, since)) = self.trouble.take() {
-            tracing::info!(class = class.label(), "committing again after {:.1} s", since.elapsed().as_secs_f64());
+            tracing::info!(
+                class = class.label(),
+                "committing again after {:.1} s",
+                since.elapsed().as_secs_f64()
+            );
         }
     }
 

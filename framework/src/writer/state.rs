@@ -268,7 +268,13 @@ impl Writer {
         effects
     }
 
-    fn release(&mut self, place: &TopicPartition, claim: ClaimNumber, finish: bool, effects: &mut Vec<Effect>) {
+    fn release(
+        &mut self,
+        place: &TopicPartition,
+        claim: ClaimNumber,
+        finish: bool,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.intakes.get(place).is_some_and(|intake| intake.claim == claim) {
             self.intakes.remove(place);
             effects.push(Effect::Discard { place: place.clone() });
@@ -362,7 +368,8 @@ impl Writer {
         }
         if let Event::NotMine { matched } = &outcome {
             let mut matched = matched.iter();
-            let unmatched: Vec<Held> = run.held.extract_if(.., |_| !matched.next().copied().unwrap_or(false)).collect();
+            let unmatched: Vec<Held> =
+                run.held.extract_if(.., |_| !matched.next().copied().unwrap_or(false)).collect();
             for held in unmatched {
                 self.give_up(held, Gone::NotMine, effects);
             }
@@ -372,7 +379,8 @@ impl Writer {
         match outcome {
             Event::InDoubt => return self.in_doubt(run, effects),
             Event::Contended { locked } => {
-                let contended: Vec<Held> = run.held.extract_if(.., |held| locked.contains(held.place())).collect();
+                let contended: Vec<Held> =
+                    run.held.extract_if(.., |held| locked.contains(held.place())).collect();
                 let freed = contended.is_empty();
                 for held in contended {
                     self.give_up(held, Gone::Contended, effects);

@@ -114,7 +114,8 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
 impl<S: Store, K: Sink<S>> Work<'_, S, K> {
     async fn body(&self, tx: &mut S::Tx, took: &mut Took) -> Result<Written, Stop> {
         let began = Instant::now();
-        let matched = self.call("advance", self.store.advance(tx, self.steps)).await.map_err(Stop::Dropped)?;
+        let matched =
+            self.call("advance", self.store.advance(tx, self.steps)).await.map_err(Stop::Dropped)?;
         took.advance = began.elapsed();
         let matched = match matched {
             Ok(matched) => matched,
@@ -126,11 +127,14 @@ impl<S: Store, K: Sink<S>> Work<'_, S, K> {
         }
 
         let began = Instant::now();
-        let written = match self.call("write", self.sink.write(tx, self.batch)).await.map_err(Stop::Dropped)? {
-            Ok(written) => written,
-            Err(SinkError::Bad(records)) => return Err(Stop::Write(Outcome::Bad(records))),
-            Err(SinkError::Failed(failure)) => return Err(Stop::Write(Outcome::RolledBack(failure.context("write")))),
-        };
+        let written =
+            match self.call("write", self.sink.write(tx, self.batch)).await.map_err(Stop::Dropped)? {
+                Ok(written) => written,
+                Err(SinkError::Bad(records)) => return Err(Stop::Write(Outcome::Bad(records))),
+                Err(SinkError::Failed(failure)) => {
+                    return Err(Stop::Write(Outcome::RolledBack(failure.context("write"))));
+                }
+            };
         took.write = began.elapsed();
 
         let began = Instant::now();
@@ -159,7 +163,10 @@ impl<S: Store, K: Sink<S>> Work<'_, S, K> {
     async fn contended(&self, failure: Failure) -> Stop {
         match tokio::time::timeout(self.call_max, self.store.locked(self.steps)).await {
             Ok(Ok(locked)) => Stop::Outcome(Outcome::Contended(locked)),
-            _ => Stop::Outcome(Outcome::RolledBack(Failure { class: Class::Transient, ..failure.context("advance") })),
+            _ => Stop::Outcome(Outcome::RolledBack(Failure {
+                class: Class::Transient,
+                ..failure.context("advance")
+            })),
         }
     }
 
