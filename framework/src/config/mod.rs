@@ -24,10 +24,11 @@ mod units;
 
 use std::path::Path;
 
+pub use crate::kafka::GroupProtocol;
 pub use environment::Environment;
 pub use error::ConfigError;
 pub use http::HttpSection;
-pub use kafka::{GroupProtocol, KafkaProperties, KafkaSection, RefusedProperty};
+pub use kafka::{KafkaProperties, KafkaSection, RefusedProperty};
 pub use librdkafka::Librdkafka;
 pub use secret::Secret;
 pub use sink::{BatchSection, OnBadRecord, OnExpired, SinkSection, parse_policy};
