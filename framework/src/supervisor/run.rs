@@ -104,7 +104,6 @@ struct Supervisor<S: Store> {
     settings: SinkSettings,
     store: Arc<S>,
     live: Arc<LiveSink>,
-    checked: Arc<Checked>,
     shutdown: Receiver<bool>,
     inboxes: Option<Inboxes>,
     seen: UnboundedSender<Seen>,
@@ -180,7 +179,6 @@ impl<S: Store> Supervisor<S> {
         Ok(Self {
             store: Arc::clone(store),
             live: Arc::clone(live),
-            checked: Arc::clone(checked),
             shutdown,
             inboxes: Some(Inboxes { kafka, said, brought, seen }),
             seen: seen_tx,

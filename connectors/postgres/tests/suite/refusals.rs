@@ -22,11 +22,19 @@ async fn unfit_tables_are_refused_by_name() {
     let schema = fixture.schema.name();
     for (topic, expected) in [
         ("nowhere", "no table nowhere on the search_path".to_owned()),
-        ("nowhere", r#"Create it, or name another in [sinks.<name>.table] table = "schema.table""#.to_owned()),
+        (
+            "nowhere",
+            r#"Create it, or name another in [sinks.<name>.table] table = "schema.table""#.to_owned(),
+        ),
         ("orders", format!(r#"there is {schema}."Orders", names are compared exactly"#)),
         ("a_view", "is a view; name the table behind it".to_owned()),
         ("a_matview", "is a materialized view".to_owned()),
-        ("unlogged", format!(r#"is unlogged: a crash would empty it and keep the offsets. ALTER TABLE "{schema}"."unlogged" SET LOGGED"#)),
+        (
+            "unlogged",
+            format!(
+                r#"is unlogged: a crash would empty it and keep the offsets. ALTER TABLE "{schema}"."unlogged" SET LOGGED"#
+            ),
+        ),
         ("ruled", "has a rule on INSERT".to_owned()),
         ("empty", "has no columns".to_owned()),
         ("parted", "part_one that is foreign or unlogged".to_owned()),

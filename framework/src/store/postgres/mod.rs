@@ -215,6 +215,14 @@ impl Store for Postgres {
         self.session().await
     }
 
+    async fn verify(&self) -> Result<String, Failure> {
+        let found = self.preflight().await?;
+        if found.problems.is_empty() {
+            return Ok(found.offsets);
+        }
+        Err(Failure::fatal(found.problems.join("\n")))
+    }
+
     fn session_id(session: &Session) -> SessionId {
         session.id()
     }
