@@ -1,10 +1,7 @@
 //! `check`: what `run` looks at before it consumes anything, by itself, with a verdict a line.
 
-use std::sync::Arc;
-
 use oncesink::config::{KafkaSection, SinkSection};
-use oncesink::kafka::{Monitor, MonitorError, TopicFacts, TopicState};
-use oncesink::{Class, Failure, SinkError};
+use oncesink::kafka::TopicState;
 use serde::Serialize;
 
 use super::{Context, cluster, who};
@@ -19,55 +16,14 @@ pub(crate) struct Finding {
     /// Brokers, database or table.
     place: String,
     ok: bool,
-    /// What does not answer may answer later; what refuses will go on refusing until somebody mends it.
-    may_pass: bool,
     says: String,
-}
-
-/// What is wrong, and whether waiting may help.
-struct Problem {
-    says: String,
-    may_pass: bool,
-}
-
-impl Problem {
-    fn lasting(says: impl Into<String>) -> Self {
-        Self { says: says.into(), may_pass: false }
-    }
-}
-
-impl From<MonitorError> for Problem {
-    fn from(error: MonitorError) -> Self {
-        Self { may_pass: matches!(error, MonitorError::Transient(_)), says: error.to_string() }
-    }
-}
-
-impl From<&Failure> for Problem {
-    fn from(failure: &Failure) -> Self {
-        let may_pass = matches!(
-            failure.class,
-            Class::Transient | Class::WrongServer | Class::Timeout | Class::SickObject
-        );
-        Self { may_pass, says: failure.to_string() }
-    }
-}
-
-impl From<&SinkError> for Problem {
-    fn from(error: &SinkError) -> Self {
-        match error {
-            SinkError::Failed(failure) => failure.into(),
-            SinkError::Bad(_) => Self::lasting(error.to_string()),
-        }
-    }
 }
 
 impl Finding {
-    fn new(what: &'static str, place: impl Into<String>, verdict: Result<String, Problem>) -> Self {
-        let (ok, may_pass, says) = match verdict {
-            Ok(says) => (true, false, says),
-            Err(problem) => (false, problem.may_pass, problem.says),
-        };
-        Self { what, place: place.into(), ok, may_pass, says }
+    fn new(what: &'static str, place: impl Into<String>, verdict: Result<String, String>) -> Self {
+        let ok = verdict.is_ok();
+        let says = verdict.unwrap_or_else(|problem| problem);
+        Self { what, place: place.into(), ok, says }
     }
 }
 
@@ -81,11 +37,6 @@ pub(crate) struct Findings {
 impl Findings {
     pub(crate) fn ok(&self) -> bool {
         self.checks.iter().all(|finding| finding.ok)
-    }
-
-    /// Whether all that is wrong is that something does not answer.
-    pub(crate) fn may_pass(&self) -> bool {
-        self.checks.iter().all(|finding| finding.ok || finding.may_pass)
     }
 
     pub(crate) fn promises(&self) -> &[String] {
@@ -131,44 +82,46 @@ pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
 
 async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Failed> {
     let monitor = cluster::monitor(section)?;
-    let topics: Vec<Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
+    let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
     let verdict = async {
-        let brokers = monitor.cluster().await?.brokers;
+        let brokers = monitor.cluster().await.map_err(|error| error.to_string())?.brokers;
         let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
-        for facts in monitor.topics(&topics).await? {
-            said.push(topic(&monitor, facts).await?);
+        for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
+            let name = facts.name.clone();
+            let count = match facts.state {
+                TopicState::Exists { partitions, .. } => partitions,
+                TopicState::Unknown => {
+                    said.push(format!(
+                        "topic {name}: does not exist yet, it will be read from its beginning"
+                    ));
+                    continue;
+                }
+                TopicState::Error(reason) => return Err(format!("topic {name}: {reason}")),
+            };
+            let places = cluster::partitions(&name, count);
+            let ends = monitor.ends(&places).await.map_err(|error| error.to_string())?;
+            let mut records = 0;
+            for (place, ends) in places.iter().zip(ends) {
+                let ends = ends.map_err(|reason| format!("{place}: {reason}"))?;
+                records += ends.high_watermark - ends.log_start;
+            }
+            said.push(format!("topic {name}: {count} partitions, up to {records} records"));
         }
         Ok(said.join("; "))
     };
     Ok(Finding::new("kafka", section.brokers(), verdict.await))
 }
 
-async fn topic(monitor: &Monitor, facts: TopicFacts) -> Result<String, Problem> {
-    let name = facts.name.clone();
-    let count = match facts.state {
-        TopicState::Exists { partitions, .. } => partitions,
-        TopicState::Unknown => {
-            return Ok(format!(
-                "topic {name}: does not exist yet, when it does it is read from its beginning"
-            ));
-        }
-        TopicState::Error(reason) => return Err(Problem::lasting(format!("topic {name}: {reason}"))),
-    };
-    let places = cluster::partitions(&name, count);
-    let mut records = 0;
-    for (place, ends) in places.iter().zip(monitor.ends(&places).await?) {
-        let ends = ends.map_err(|reason| Problem { says: format!("{place}: {reason}"), may_pass: true })?;
-        records += ends.high_watermark - ends.log_start;
-    }
-    Ok(format!("topic {name}: {count} partitions, up to {records} records"))
-}
-
 async fn database(context: &Context, sink: &SinkSection, findings: &mut Findings) -> Result<(), Failed> {
     let shown = sink.target.shown();
-    let preflight = match context.store(sink)?.preflight().await {
+    let preflight = match context.store(sink) {
+        Ok(store) => store.preflight().await.map_err(|failure| failure.to_string()),
+        Err(failed) => Err(failed.message),
+    };
+    let preflight = match preflight {
         Ok(preflight) => preflight,
-        Err(failure) => {
-            findings.checks.push(Finding::new("target", shown, Err(Problem::from(&failure))));
+        Err(problem) => {
+            findings.checks.push(Finding::new("target", shown, Err(problem)));
             return Ok(());
         }
     };
@@ -182,13 +135,13 @@ async fn database(context: &Context, sink: &SinkSection, findings: &mut Findings
                     targets.iter().map(|(topic, target)| format!("{topic} -> {target}")).collect();
                 Ok(format!("{}; role {}; {}", preflight.server_version, preflight.role, rows.join(", ")))
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error.to_string()),
         },
     ));
     let offsets = preflight.offsets.clone();
     let verdict = match preflight.problems.as_slice() {
         [] => Ok(format!("group {}", sink.group)),
-        problems => Err(Problem::lasting(problems.join("; "))),
+        problems => Err(problems.join("; ")),
     };
     let well = verdict.is_ok();
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
@@ -207,27 +160,15 @@ mod tests {
         let findings = Findings {
             checks: vec![
                 Finding::new("kafka", "b:9092", Ok("1 broker".into())),
-                Finding::new("offsets", "public.kafka_offsets", Err(Problem::lasting("no such table"))),
+                Finding::new("offsets", "public.kafka_offsets", Err("no such table".into())),
             ],
             promises: vec!["orders: exactly once".into()],
         };
-        assert!(!findings.ok() && !findings.may_pass());
+        assert!(!findings.ok());
         assert_eq!(findings.problems(), "offsets public.kafka_offsets: no such table");
         assert_eq!(
             findings.text(),
             "kafka    b:9092                ok   1 broker\noffsets  public.kafka_offsets  FIX  no such table\norders: exactly once"
         );
-    }
-    #[test]
-    fn only_silence_is_waited_for() {
-        let finding = |problem| Finding::new("kafka", "b:9092", Err(problem));
-        let silent = || Problem::from(MonitorError::Transient("timed out".into()));
-        let refused = Problem::from(MonitorError::Authentication("wrong password".into()));
-        let mut findings = Findings { checks: vec![finding(silent())], promises: Vec::new() };
-        assert!(!findings.ok() && findings.may_pass());
-        findings.checks.push(finding(refused));
-        assert!(!findings.may_pass());
-        assert!(Problem::from(&Failure::new(Class::WrongServer, "read-only")).may_pass);
-        assert!(!Problem::from(&Failure::fatal("no such role")).may_pass);
     }
 }

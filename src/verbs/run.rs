@@ -3,13 +3,11 @@
 //! SEAM: everything up to the hand-over to the framework's runtime is here; the hand-over itself is [`hand_over`].
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use oncesink::metrics::Live;
 use tokio::sync::watch;
 
-use super::Context;
-use super::check::{self, Findings};
+use super::{Context, check};
 use crate::exit::{Exit, Failed};
 use crate::http::{self, Bound};
 use crate::signals;
@@ -18,7 +16,10 @@ pub(crate) async fn run(context: Context, until_end: bool) -> Result<Exit, Faile
     let stopped = signals::listen()?;
     let recorded = http::recorder()?;
     let bound = Bound::bind(context.config.http.listen).await?;
-    let Some(findings) = ready(&context, stopped.clone()).await? else { return Ok(Exit::Done) };
+    let findings = check::look(&context).await?;
+    if !findings.ok() {
+        return Err(Failed::preflight(findings.problems()));
+    }
     for promise in findings.promises() {
         tracing::info!("{promise}");
     }
@@ -27,39 +28,6 @@ pub(crate) async fn run(context: Context, until_end: bool) -> Result<Exit, Faile
     let exit = running.await;
     serving.abort();
     exit
-}
-
-const WAIT_LEAST: Duration = Duration::from_millis(500);
-const WAIT_MOST: Duration = Duration::from_secs(5);
-
-/// Looks until all is well: what refuses ends the start, what does not answer is waited for. None when a signal came first.
-async fn ready(context: &Context, stopped: watch::Receiver<bool>) -> Result<Option<Findings>, Failed> {
-    let mut pause = WAIT_LEAST;
-    let mut waiting = false;
-    loop {
-        let findings = tokio::select! {
-            findings = check::look(context) => findings?,
-            () = signals::stopped(stopped.clone()) => return Ok(None),
-        };
-        if findings.ok() {
-            if waiting {
-                tracing::info!("all answer now");
-            }
-            return Ok(Some(findings));
-        }
-        if !findings.may_pass() {
-            return Err(Failed::preflight(findings.problems()));
-        }
-        if !waiting {
-            tracing::warn!("waiting for what does not answer: {}", findings.problems());
-            waiting = true;
-        }
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = signals::stopped(stopped.clone()) => return Ok(None),
-        }
-        pause = (pause * 2).min(WAIT_MOST);
-    }
 }
 
 type Running = std::pin::Pin<Box<dyn Future<Output = Result<Exit, Failed>> + Send>>;

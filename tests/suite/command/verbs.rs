@@ -1,6 +1,6 @@
 //! `migrate`, `check`, `status`, `skip`, `resume`, `reset`: what they change and what they refuse.
 
-use crate::bench::{Bench, PARTITIONS, RECORDS};
+use super::bench::{Bench, PARTITIONS, RECORDS};
 
 #[tokio::test]
 async fn check_names_the_missing_table_and_migrate_makes_it() {

@@ -1,6 +1,6 @@
 //! Mistakes end with 2 before anything is contacted.
 
-use crate::bench::run;
+use super::bench::run;
 
 const BAD: &str = "[kafka]\nbrokers = \"127.0.0.1:1\"\n[sinks.o]\ntopcis = [\"t\"]\ntarget = { kind = \"postgres\", url = \"postgres://h/d\", colums = 1 }\n";
 

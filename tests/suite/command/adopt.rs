@@ -1,6 +1,6 @@
 //! `migrate` meets a table of the three-column recipe: asked, not guessed.
 
-use crate::bench::Bench;
+use super::bench::Bench;
 
 async fn recipe(stem: &str) -> Bench {
     let bench = Bench::new(stem).await;
