@@ -1,6 +1,7 @@
 //! `check`: what `run` looks at before it consumes anything, by itself, with a verdict a line.
 
 use oncesink::config::{KafkaSection, SinkSection};
+use oncesink::kafka::TopicState;
 use oncesink::promise;
 use serde::Serialize;
 
@@ -75,7 +76,16 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
         let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
         for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
-            let (_, count) = cluster::present(facts)?;
+            let count = match facts.state {
+                TopicState::Exists { partitions, .. } => partitions,
+                TopicState::Unknown => {
+                    said.push(format!(
+                        "topic {name}: does not exist yet, it will be read from its beginning"
+                    ));
+                    continue;
+                }
+                TopicState::Error(reason) => return Err(format!("topic {name}: {reason}")),
+            };
             let places = cluster::partitions(&name, count);
             let ends = monitor.ends(&places).await.map_err(|error| error.to_string())?;
             let mut records = 0;
