@@ -1,3 +1,9 @@
-//! Tests of the framework against real servers, in one binary so that they share them.
+//! Tests of the framework's parts against real servers, in one binary so that they share them: the consumer thread, the facts about Kafka and librdkafka
+//! that the framework rests on, and the store.
+//!
+//! Each test has its own topic, group and schema; nothing waits but by polling for a state with a deadline.
 
+mod broker_facts;
+mod consumer_thread;
+mod member;
 mod store;

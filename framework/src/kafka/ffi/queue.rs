@@ -6,12 +6,14 @@
 use std::ffi::CString;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use rdkafka::bindings as native;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use super::eventfd::{EventFd, ONE};
 use super::record::{Item, NativeEvent};
@@ -146,6 +148,16 @@ impl DrainQueue {
         self.queue.0.wake.as_fd()
     }
 
+    /// The descriptor on the reactor of the current tokio runtime; the same wake-ups as [`wake_fd`](Self::wake_fd).
+    ///
+    /// # Errors
+    /// When the system gives no descriptor, or the reactor does not take it.
+    pub fn readiness(&self) -> std::io::Result<AsyncFd<OwnedFd>> {
+        let fd = self.wake_fd().try_clone_to_owned()?;
+        // SAFETY: the descriptor is a duplicate that the `AsyncFd` owns: it stays open, and refers to the same eventfd, until that is dropped.
+        Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
+    }
+
     /// Makes the descriptor unreadable. Must come before the polls.
     pub fn clear_wake(&self) {
         self.queue.0.wake.clear();
@@ -171,7 +183,7 @@ impl DrainQueue {
     }
 }
 
-/// Wakes the writer that owns a drain queue.
+/// Wakes the writer that owns a drain queue. Keeps the descriptor open, so that a reactor can hold it for as long as it is registered.
 #[derive(Clone, Debug)]
 pub struct WriterWake(Arc<EventFd>);
 
@@ -179,5 +191,17 @@ impl WriterWake {
     /// Makes the queue's descriptor readable.
     pub fn wake(&self) {
         self.0.notify();
+    }
+}
+
+impl AsFd for WriterWake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for WriterWake {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
     }
 }

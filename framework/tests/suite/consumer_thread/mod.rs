@@ -1,0 +1,6 @@
+//! The consumer thread: what it sends, what it does when asked, and what when nobody asks.
+
+mod group;
+mod lost;
+mod records;
+mod stop;
