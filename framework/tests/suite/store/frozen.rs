@@ -91,3 +91,22 @@ async fn another_groups_session_is_not_ended_by_its_identity() {
     assert!(!store.end_session(id).await.unwrap());
     assert!(theirs.begin(session).await.is_ok());
 }
+
+#[tokio::test]
+async fn a_session_of_the_group_that_is_only_busy_is_not_ended() {
+    let bench = Bench::registered("frozen_busy", 1).await;
+    let (busy, claimer) = (bench.store(), bench.store());
+    let fence = bench.claim(&busy, 0).await.fence;
+    let mut tx = busy.begin(busy.connect().await.unwrap()).await.unwrap();
+    busy.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap();
+    let committing = async {
+        // Long enough for the watch to look several times, well below what it calls frozen.
+        tx.sql().execute("SELECT pg_sleep(0.4)").await.unwrap();
+        busy.guard(&mut tx).await.unwrap();
+        busy.commit(tx).await.map_err(|_| "commit").unwrap();
+    };
+    let (identity, wanted) = (bench.identity("next"), wanted("t", 0));
+    let (claim, ()) = tokio::join!(claimer.claim_waiting(&identity, &wanted, true), committing);
+    assert_eq!(claimed(&claim.unwrap()).offset, 12);
+    assert_eq!(claimer.sessions_ended(), 0);
+}
