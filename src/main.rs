@@ -1,2 +1,5 @@
-//! Placeholder.
-fn main() {}
+//! The `oncesink` binary: the bundled connectors, nothing more.
+
+fn main() -> std::process::ExitCode {
+    oncesink_cli::Command::bundled().main()
+}

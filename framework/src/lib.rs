@@ -20,6 +20,9 @@ pub use sink::{Sink, Written};
 pub mod store;
 
 mod writer;
+pub use writer::{BatchLimits, ConfigSource};
+mod supervisor;
+pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, run};
 
 pub use async_trait::async_trait;
 #[cfg(feature = "postgres")]

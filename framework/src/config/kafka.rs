@@ -4,11 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use super::error::{Place, hint};
 use super::secret::Secret;
 use super::section::Section;
+use super::sink::SinkSection;
 use super::tree::{Node, Table, Value};
+use crate::kafka::{ConsumerSettings, GroupProtocol};
 
 /// What librdkafka knows about its properties; given from outside, so that reading a file needs no client.
 pub trait KafkaProperties: Sync {
@@ -31,16 +34,6 @@ pub enum RefusedProperty {
     Invalid(String),
 }
 
-/// The rebalance protocol of the groups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum GroupProtocol {
-    /// The classic protocol with cooperative-sticky assignment.
-    #[default]
-    Classic,
-    /// KIP-848: the broker assigns.
-    Consumer,
-}
-
 /// `[kafka]`.
 #[derive(Clone, PartialEq)]
 pub struct KafkaSection {
@@ -54,6 +47,40 @@ impl KafkaSection {
     /// The brokers to begin with, for messages.
     pub fn brokers(&self) -> &str {
         self.properties.get(BROKERS).map_or("", Secret::expose)
+    }
+
+    /// The properties with the values that their files have now.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more; the message names property and file.
+    pub fn current(&self) -> Result<BTreeMap<String, String>, String> {
+        let read = |(name, value): (&String, &Secret)| match value.current() {
+            Ok(value) => Ok((name.clone(), value)),
+            Err(error) => Err(format!("kafka: {name:?}: {error}")),
+        };
+        self.properties.iter().map(read).collect()
+    }
+
+    /// What a sink's consumer is made of. `partitions_per_writer` is known only once the topics are, and keeps its default.
+    ///
+    /// # Errors
+    /// As [`KafkaSection::current`].
+    pub fn consumer(&self, sink: &SinkSection) -> Result<ConsumerSettings, String> {
+        let properties = self.current()?;
+        let milliseconds =
+            |name: &str| properties.get(name).and_then(|value| value.parse().ok()).map(Duration::from_millis);
+        let mut settings = ConsumerSettings::new(self.brokers(), &sink.group, sink.topics.clone());
+        settings.protocol = self.protocol;
+        settings.instance_id = properties.get("group.instance.id").cloned();
+        settings.queue_kilobytes = u32::try_from(sink.payload_limit() / 1000).unwrap_or(u32::MAX);
+        if let Some(timeout) = milliseconds(SESSION_TIMEOUT) {
+            settings.session_timeout = timeout;
+        }
+        if let Some(interval) = milliseconds("max.poll.interval.ms") {
+            settings.max_poll_interval = interval;
+        }
+        settings.properties = properties;
+        Ok(settings)
     }
 }
 
@@ -76,7 +103,7 @@ const SESSION_TIMEOUT: &str = "session.timeout.ms";
 pub(crate) const SESSION_TIMEOUT_MS: &str = "10000";
 
 /// Forced by the sink, with the reason.
-const FORCED: [(&str, &str); 9] = [
+const FORCED: [(&str, &str); 11] = [
     (
         "enable.auto.commit",
         "offsets live in the database, in the transaction of the rows; a commit to Kafka decides nothing",
@@ -98,10 +125,12 @@ const FORCED: [(&str, &str); 9] = [
     ("group.id", "the group belongs to the sink; write group in [sinks.<name>]"),
     ("allow.auto.create.topics", "a mistyped topic must be an error, not a new topic"),
     ("check.crcs", "without it a flipped byte was delivered as a record: it is always on"),
+    (
+        "heartbeat.interval.ms",
+        "it follows session.timeout.ms; under group.protocol = \"consumer\" the broker decides both",
+    ),
+    ("queued.max.messages.kbytes", "memory of the sink bounds what is read ahead"),
 ];
-
-/// What the broker decides under KIP-848.
-const NOT_UNDER_CONSUMER: [&str; 2] = [SESSION_TIMEOUT, "heartbeat.interval.ms"];
 
 pub(crate) fn read(mut section: Section<'_>, known: &dyn KafkaProperties) -> Option<KafkaSection> {
     let mut given: BTreeMap<String, (String, Node)> = BTreeMap::new();
@@ -142,23 +171,22 @@ pub(crate) fn read(mut section: Section<'_>, known: &dyn KafkaProperties) -> Opt
     }
     let protocol = match properties.get(PROTOCOL).map(Secret::expose) {
         Some("consumer") => GroupProtocol::Consumer,
-        _ => GroupProtocol::Classic,
+        _ => GroupProtocol::Cooperative,
     };
     properties.entry(PROTOCOL.to_owned()).or_insert_with(|| Secret::literal("classic"));
     match protocol {
-        GroupProtocol::Classic => {
+        GroupProtocol::Cooperative => {
             properties
                 .entry(SESSION_TIMEOUT.to_owned())
                 .or_insert_with(|| Secret::literal(SESSION_TIMEOUT_MS));
         }
         GroupProtocol::Consumer => {
-            for name in NOT_UNDER_CONSUMER {
-                if let Some(at) = places.get(name) {
-                    section.problems.add(
-                        at,
-                        format!("kafka: {name:?} cannot be set under group.protocol = \"consumer\": the broker decides it for the group (group.consumer.session.timeout.ms and group.consumer.heartbeat.interval.ms there)"),
-                    );
-                }
+            if let Some(at) = places.get(SESSION_TIMEOUT) {
+                section.problems.add(
+                    at,
+                    "kafka: \"session.timeout.ms\" cannot be set under group.protocol = \"consumer\": the broker decides it \
+                     for the group (its group.consumer.session.timeout.ms)",
+                );
             }
         }
     }

@@ -11,6 +11,7 @@ mod error;
 mod http;
 mod kafka;
 mod later;
+mod librdkafka;
 mod rules;
 mod secret;
 mod section;
@@ -23,10 +24,12 @@ mod units;
 
 use std::path::Path;
 
+pub use crate::kafka::GroupProtocol;
 pub use environment::Environment;
 pub use error::ConfigError;
 pub use http::HttpSection;
-pub use kafka::{GroupProtocol, KafkaProperties, KafkaSection, RefusedProperty};
+pub use kafka::{KafkaProperties, KafkaSection, RefusedProperty};
+pub use librdkafka::Librdkafka;
 pub use secret::Secret;
 pub use sink::{BatchSection, OnBadRecord, OnExpired, SinkSection, parse_policy};
 pub use target::{Kind, TargetSection};

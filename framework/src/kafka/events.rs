@@ -26,6 +26,8 @@ pub enum Event {
         /// To be named by each [`Start`].
         tenure: Tenure,
     },
+    /// The group has us as a member and changed nothing about what we hold, which may be nothing.
+    Joined,
     /// The group wants partitions back and waits for [`Command::Unassign`] with `revoke` and at least these places. Never empty. All partitions of
     /// this consumer stand still until then.
     Revoked(Vec<TopicPartition>),

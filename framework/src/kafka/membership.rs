@@ -104,7 +104,7 @@ impl Membership {
 
     fn assigned(&mut self, places: Vec<TopicPartition>) -> Vec<Action> {
         if places.is_empty() {
-            return vec![Action::AnswerAssign];
+            return vec![Action::AnswerAssign, Action::Send(Event::Joined)];
         }
         self.tenures += 1;
         let tenure = Tenure(self.tenures);

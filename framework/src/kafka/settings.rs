@@ -85,6 +85,18 @@ impl ConsumerSettings {
         }
     }
 
+    /// Takes the properties of the group that have fields of their own out of the given ones.
+    pub fn take_group_properties(&mut self) {
+        let mut take = |key: &str| self.properties.remove(key);
+        take("group.protocol");
+        let instance = take("group.instance.id");
+        let session = take("session.timeout.ms").and_then(|value| value.parse().ok());
+        let poll = take("max.poll.interval.ms").and_then(|value| value.parse().ok());
+        self.instance_id = instance.or(self.instance_id.take());
+        self.session_timeout = session.map_or(self.session_timeout, Duration::from_millis);
+        self.max_poll_interval = poll.map_or(self.max_poll_interval, Duration::from_millis);
+    }
+
     pub(super) fn client_config(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         self.set_defaults(&mut config);

@@ -235,6 +235,16 @@ pub trait Store: Send + Sync + 'static {
     /// The present rows of these partitions, without a lock; partitions without a row are left out.
     async fn rows(&self, places: &[TopicPartition]) -> Result<Vec<Row>, Failure>;
 
+    /// Moves an expired offset forward, where mine and still at `from`, with an event row in the same transaction; answers whether it did.
+    async fn forward(
+        &self,
+        place: &TopicPartition,
+        fence: Fence,
+        from: i64,
+        to: i64,
+        reason: &str,
+    ) -> Result<bool, Failure>;
+
     /// Records an event: `rewound`, `stopped`, `reset` and their like, with the offsets before and after.
     async fn record(&self, event: &EventRow) -> Result<(), Failure>;
 

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kafka::ClaimNumber;
+use crate::kafka::{ClaimNumber, Tenure};
 use crate::record::TopicPartition;
 use crate::store::Fence;
 use crate::writer::{Break, Gone};
@@ -24,13 +24,13 @@ pub(crate) enum Life {
     /// Records flow.
     Running { writer: usize },
     /// Its writer has been told to let go.
-    Releasing { then: Then },
+    Releasing { writer: usize, then: Then },
     /// The consumer has been told to unassign it.
     Unassigning { then: Then },
     /// Waits for a word from outside, or for a restart.
     Halted(Halt),
     /// Being revoked, or the sink ends: its writer has been told to let go.
-    Leaving,
+    Leaving { writer: usize },
 }
 
 /// A claimed position.
@@ -54,6 +54,20 @@ pub(crate) enum Then {
 pub(crate) struct Halt {
     pub(crate) state: HaltState,
     pub(crate) reason: String,
+    /// A record that is bad stands at the stored offset: it can be skipped.
+    pub(crate) bad_record: bool,
+}
+
+impl Halt {
+    /// A position that cannot be.
+    pub(crate) fn stopped(reason: impl Into<String>) -> Self {
+        Self { state: HaltState::Stopped, reason: reason.into(), bad_record: false }
+    }
+
+    /// A row that belongs to others.
+    pub(crate) fn refused(reason: impl Into<String>) -> Self {
+        Self { state: HaltState::Refused, reason: reason.into(), bad_record: false }
+    }
 }
 
 /// The label of a halted partition.
@@ -70,6 +84,8 @@ pub(crate) enum HaltState {
 pub(crate) struct Partition {
     pub(crate) life: Life,
     pub(crate) claim: ClaimNumber,
+    /// The group's assignment under which it is here: a start of an earlier one is refused by the consumer.
+    tenure: Tenure,
     /// Troubles since a transaction was last stored: the back-off's exponent.
     attempts: u32,
     /// Was sick: runs in transactions of its own until one is stored.
@@ -92,9 +108,30 @@ impl Partition {
         }
     }
 
+    /// Whether it neither waits for a claim nor is on its way somewhere.
+    pub(crate) fn is_settled(&self) -> bool {
+        matches!(self.life, Life::Running { .. } | Life::Halted(_))
+    }
+
+    /// Whether it waits for a word from outside.
+    pub(crate) fn is_halted(&self) -> bool {
+        matches!(self.life, Life::Halted(_))
+    }
+
+    /// The writer that has it, or has been told to let go of it.
+    fn held_by(&self) -> Option<usize> {
+        match self.life {
+            Life::Releasing { writer, .. } | Life::Leaving { writer } => Some(writer),
+            _ => self.writer(),
+        }
+    }
+
+    /// The writer that has it.
     fn writer(&self) -> Option<usize> {
         match self.life {
-            Life::HandingOver { writer, .. } | Life::Positioning { writer } | Life::Running { writer } => Some(writer),
+            Life::HandingOver { writer, .. } | Life::Positioning { writer } | Life::Running { writer } => {
+                Some(writer)
+            }
             _ => None,
         }
     }
@@ -103,45 +140,112 @@ impl Partition {
 /// Everything that can happen to the partitions of a sink.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    Assigned(Vec<TopicPartition>),
+    Assigned {
+        places: Vec<TopicPartition>,
+        tenure: Tenure,
+    },
     Revoked(Vec<TopicPartition>),
     Lost(Vec<TopicPartition>),
     /// The client is dead: everything counts as lost.
     ClientLost,
     /// The revoke has waited long enough for its writers.
     RevokeOverdue,
-    Claimed { place: TopicPartition, claim: ClaimNumber, fence: Fence, start: Start },
+    Claimed {
+        place: TopicPartition,
+        claim: ClaimNumber,
+        fence: Fence,
+        start: Start,
+    },
     /// The claim, or the check of its position, ended in a reason to halt.
-    ClaimHalted { place: TopicPartition, claim: ClaimNumber, halt: Halt },
-    HandedOver { place: TopicPartition, claim: ClaimNumber },
-    Released { place: TopicPartition, claim: ClaimNumber },
-    Positioned { place: TopicPartition, claim: ClaimNumber },
-    NotPositioned { place: TopicPartition, claim: ClaimNumber },
+    ClaimHalted {
+        place: TopicPartition,
+        claim: ClaimNumber,
+        halt: Halt,
+    },
+    HandedOver {
+        place: TopicPartition,
+        claim: ClaimNumber,
+    },
+    Released {
+        place: TopicPartition,
+        claim: ClaimNumber,
+    },
+    Positioned {
+        place: TopicPartition,
+        claim: ClaimNumber,
+    },
+    NotPositioned {
+        place: TopicPartition,
+        claim: ClaimNumber,
+    },
     Unassigned(Vec<TopicPartition>),
-    Stored { place: TopicPartition, claim: ClaimNumber, offset: i64, fence: Fence },
-    Gone { place: TopicPartition, claim: ClaimNumber, why: Gone },
+    Stored {
+        place: TopicPartition,
+        claim: ClaimNumber,
+        offset: i64,
+        fence: Fence,
+    },
+    Gone {
+        place: TopicPartition,
+        claim: ClaimNumber,
+        why: Gone,
+    },
     /// Somebody else changed the row: claim again.
     OutsideWord(TopicPartition),
     /// The topic behind these partitions is not the one that the offsets belong to, or their position cannot be.
-    Halt { place: TopicPartition, halt: Halt },
+    Halt {
+        place: TopicPartition,
+        halt: Halt,
+    },
     /// The sink ends: running transactions are finished.
     Shutdown,
+    /// The drain deadline passed: what can be withdrawn is withdrawn.
+    DrainOverdue,
 }
 
 /// Everything that the loop is told to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Claim after a back-off that grows with `attempts`; at once for 0.
-    Claim { place: TopicPartition, claim: ClaimNumber, attempts: u32 },
-    HandOver { writer: usize, place: TopicPartition, claim: ClaimNumber, fence: Fence, start: Start, alone: bool },
-    Release { writer: usize, place: TopicPartition, claim: ClaimNumber, finish: bool },
-    Assign { writer: usize, place: TopicPartition, claim: ClaimNumber, start: Start },
-    Unassign { place: TopicPartition },
+    Claim {
+        place: TopicPartition,
+        claim: ClaimNumber,
+        attempts: u32,
+    },
+    HandOver {
+        writer: usize,
+        place: TopicPartition,
+        claim: ClaimNumber,
+        fence: Fence,
+        start: Start,
+        alone: bool,
+    },
+    Release {
+        writer: usize,
+        place: TopicPartition,
+        claim: ClaimNumber,
+        finish: bool,
+    },
+    Assign {
+        writer: usize,
+        place: TopicPartition,
+        tenure: Tenure,
+        claim: ClaimNumber,
+        start: Start,
+    },
+    Unassign {
+        place: TopicPartition,
+    },
     /// Call [`Event::RevokeOverdue`] when the budget has passed.
     AwaitRevoke,
-    AnswerRevoke { places: Vec<TopicPartition> },
+    AnswerRevoke {
+        places: Vec<TopicPartition>,
+    },
     /// The partition is halted: say so, once.
-    Halted { place: TopicPartition, halt: Halt },
+    Halted {
+        place: TopicPartition,
+        halt: Halt,
+    },
     /// Every writer has let go.
     Drained,
 }
@@ -178,6 +282,13 @@ impl Partitions {
         self.map.get(place)
     }
 
+    /// Remembers the fence of a row that was never claimed here, for later looks to be compared with.
+    pub(crate) fn remember(&mut self, place: &TopicPartition, fence: Fence) {
+        if let Some(partition) = self.map.get_mut(place).filter(|partition| partition.fence.is_none()) {
+            partition.fence = Some(fence);
+        }
+    }
+
     /// Whether a claim is still the partition's latest.
     pub(crate) fn is_current(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
         self.map.get(place).is_some_and(|partition| partition.claim == claim)
@@ -187,7 +298,7 @@ impl Partitions {
     pub(crate) fn step(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         match event {
-            Event::Assigned(places) => self.assigned(places, &mut effects),
+            Event::Assigned { places, tenure } => self.assigned(places, tenure, &mut effects),
             Event::Revoked(places) => self.revoked(places, &mut effects),
             Event::Lost(places) => self.lost(&places, &mut effects),
             Event::ClientLost => {
@@ -196,7 +307,9 @@ impl Partitions {
                 self.revoking = None;
             }
             Event::RevokeOverdue => self.answer_revoke(&mut effects),
-            Event::Claimed { place, claim, fence, start } => self.claimed(place, claim, fence, start, &mut effects),
+            Event::Claimed { place, claim, fence, start } => {
+                self.claimed(place, claim, fence, start, &mut effects)
+            }
             Event::ClaimHalted { place, claim, halt } => {
                 if let Some(partition) = self.current(&place, claim)
                     && partition.life == Life::Claiming
@@ -210,7 +323,8 @@ impl Partitions {
                     && let Life::HandingOver { writer, start } = partition.life
                 {
                     partition.life = Life::Positioning { writer };
-                    effects.push(Effect::Assign { writer, place, claim, start });
+                    let tenure = partition.tenure;
+                    effects.push(Effect::Assign { writer, place, tenure, claim, start });
                 }
             }
             Event::Positioned { place, claim } => {
@@ -237,6 +351,14 @@ impl Partitions {
             Event::OutsideWord(place) => self.take_out(&place, Then::Claim, &mut effects),
             Event::Halt { place, halt } => self.take_out(&place, Then::Halt(halt), &mut effects),
             Event::Shutdown => self.shutdown(&mut effects),
+            Event::DrainOverdue => {
+                for (place, partition) in &self.map {
+                    if let Life::Leaving { writer } = partition.life {
+                        let claim = partition.claim;
+                        effects.push(Effect::Release { writer, place: place.clone(), claim, finish: false });
+                    }
+                }
+            }
         }
         effects
     }
@@ -245,18 +367,26 @@ impl Partitions {
         self.map.get_mut(place).filter(|partition| partition.claim == claim)
     }
 
-    fn assigned(&mut self, places: Vec<TopicPartition>, effects: &mut Vec<Effect>) {
+    fn assigned(&mut self, places: Vec<TopicPartition>, tenure: Tenure, effects: &mut Vec<Effect>) {
         if self.ending {
             return;
         }
         for place in places {
-            if self.map.contains_key(&place) {
+            if let Some(partition) = self.map.get_mut(&place) {
+                partition.tenure = tenure;
                 self.take_out(&place, Then::Claim, effects);
                 continue;
             }
             let claim = self.next_claim();
-            let partition =
-                Partition { life: Life::Claiming, claim, attempts: 0, alone: false, fence: None, stored: None };
+            let partition = Partition {
+                life: Life::Claiming,
+                claim,
+                tenure,
+                attempts: 0,
+                alone: false,
+                fence: None,
+                stored: None,
+            };
             self.map.insert(place.clone(), partition);
             effects.push(Effect::Claim { place, claim, attempts: 0 });
         }
@@ -271,17 +401,18 @@ impl Partitions {
         let mut waiting = BTreeSet::new();
         for place in &places {
             let Some(partition) = self.map.get_mut(place) else { continue };
-            let holds = partition.writer();
-            let releasing = matches!(partition.life, Life::Releasing { .. } | Life::Leaving);
-            if let Some(writer) = holds {
+            if let Some(writer) = partition.writer() {
                 let claim = partition.claim;
                 effects.push(Effect::Release { writer, place: place.clone(), claim, finish: false });
             }
-            if holds.is_some() || releasing {
-                partition.life = Life::Leaving;
-                waiting.insert(place.clone());
-            } else {
-                self.map.remove(place);
+            match partition.held_by() {
+                Some(writer) => {
+                    partition.life = Life::Leaving { writer };
+                    waiting.insert(place.clone());
+                }
+                None => {
+                    self.map.remove(place);
+                }
             }
         }
         self.revoking = Some(Revoke { places, waiting });
@@ -314,7 +445,14 @@ impl Partitions {
         self.drained_when_empty(effects);
     }
 
-    fn claimed(&mut self, place: TopicPartition, claim: ClaimNumber, fence: Fence, start: Start, effects: &mut Vec<Effect>) {
+    fn claimed(
+        &mut self,
+        place: TopicPartition,
+        claim: ClaimNumber,
+        fence: Fence,
+        start: Start,
+        effects: &mut Vec<Effect>,
+    ) {
         let writer = self.least_loaded();
         let Some(partition) = self.current(&place, claim) else { return };
         if partition.life != Life::Claiming {
@@ -339,11 +477,11 @@ impl Partitions {
     fn released(&mut self, place: &TopicPartition, claim: ClaimNumber, effects: &mut Vec<Effect>) {
         let Some(partition) = self.current(place, claim) else { return };
         match &partition.life {
-            Life::Releasing { then } => {
+            Life::Releasing { then, .. } => {
                 partition.life = Life::Unassigning { then: then.clone() };
                 effects.push(Effect::Unassign { place: place.clone() });
             }
-            Life::Leaving => {
+            Life::Leaving { .. } => {
                 self.map.remove(place);
                 if let Some(revoke) = &mut self.revoking {
                     revoke.waiting.remove(place);
@@ -379,17 +517,23 @@ impl Partitions {
         let Some(partition) = self.current(place, claim) else { return };
         partition.attempts = partition.attempts.saturating_add(1);
         let then = match why {
-            Gone::NotMine | Gone::Contended | Gone::Rewound { .. } | Gone::Odd { .. } => Then::Claim,
+            Gone::NotMine | Gone::Contended => Then::Claim,
+            Gone::Rewound { .. } | Gone::Odd { .. } => {
+                // Reported with what was found: the claim that follows must not take it for news.
+                partition.stored = None;
+                Then::Claim
+            }
             Gone::Sick => {
                 partition.alone = true;
                 Then::Claim
             }
             Gone::Broken(Break::OutOfRange | Break::Error) => Then::Claim,
-            Gone::Broken(Break::Truncated) => Then::Halt(Halt {
-                state: HaltState::Stopped,
-                reason: "the log was truncated below the stored offset (an unclean leader election): records that are in the target are gone from the topic, and others may have taken their offsets".to_owned(),
-            }),
-            Gone::Stopped(bad) => Then::Halt(Halt { state: HaltState::Stopped, reason: bad.message }),
+            Gone::Broken(Break::Truncated) => Then::Halt(Halt::stopped(
+                "the log was truncated below the stored offset (an unclean leader election): records that are in the target are gone from the topic, and others may have taken their offsets",
+            )),
+            Gone::Stopped(bad) => {
+                Then::Halt(Halt { state: HaltState::Stopped, reason: bad.message, bad_record: true })
+            }
         };
         self.take_out(place, then, effects);
     }
@@ -401,11 +545,11 @@ impl Partitions {
         match &mut partition.life {
             Life::HandingOver { writer, .. } | Life::Positioning { writer } | Life::Running { writer } => {
                 let writer = *writer;
-                partition.life = Life::Releasing { then };
+                partition.life = Life::Releasing { writer, then };
                 let claim = partition.claim;
                 effects.push(Effect::Release { writer, place: place.clone(), claim, finish: false });
             }
-            Life::Releasing { then: after } | Life::Unassigning { then: after } => {
+            Life::Releasing { then: after, .. } | Life::Unassigning { then: after } => {
                 // A halt is not forgotten for a claim that was decided before it.
                 if matches!(then, Then::Halt(_)) {
                     *after = then;
@@ -426,24 +570,23 @@ impl Partitions {
                     }
                 }
             },
-            Life::Leaving => {}
+            Life::Leaving { .. } => {}
         }
     }
 
     fn shutdown(&mut self, effects: &mut Vec<Effect>) {
         self.ending = true;
         self.map.retain(|place, partition| {
-            let holds = partition.writer();
-            if let Some(writer) = holds {
+            if let Some(writer) = partition.writer() {
                 let claim = partition.claim;
                 effects.push(Effect::Release { writer, place: place.clone(), claim, finish: true });
-                partition.life = Life::Leaving;
             }
-            holds.is_some() || matches!(partition.life, Life::Leaving | Life::Releasing { .. })
+            let held_by = partition.held_by();
+            if let Some(writer) = held_by {
+                partition.life = Life::Leaving { writer };
+            }
+            held_by.is_some()
         });
-        for partition in self.map.values_mut() {
-            partition.life = Life::Leaving;
-        }
         self.drained_when_empty(effects);
     }
 

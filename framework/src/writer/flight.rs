@@ -12,7 +12,7 @@ use crate::writer::gate::Gate;
 use crate::writer::transaction::{Outcome, Took, Work, transaction};
 
 /// Makes a sink's configuration anew for every connection: secrets are read again.
-pub(crate) type ConfigSource<C> = Arc<dyn Fn() -> Result<C, Failure> + Send + Sync>;
+pub type ConfigSource<C> = Arc<dyn Fn() -> Result<C, Failure> + Send + Sync>;
 
 /// A session with the sink that was opened on it.
 pub(crate) struct Connection<S: Store, K> {

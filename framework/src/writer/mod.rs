@@ -9,7 +9,8 @@ mod run;
 mod state;
 mod transaction;
 
-pub(crate) use flight::{ConfigSource, open_on};
+pub use flight::ConfigSource;
+pub(crate) use flight::open_on;
 pub use gathering::BatchLimits;
-pub(crate) use run::{Instruction, Said, WriterHandle, WriterSettings, start};
+pub(crate) use run::{Buffered, Instruction, Said, WriterHandle, WriterSettings, start};
 pub(crate) use state::{Break, Gone, Report};

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -202,8 +201,7 @@ enum Woke<S: Store, K> {
 
 impl<S: Store, K: Sink<S>> Lane<S, K> {
     async fn run(mut self, mut queue: DrainQueue, mut inbox: UnboundedReceiver<Instruction>, turn: Turn) {
-        let fd = queue.wake_fd().try_clone_to_owned();
-        let fd = match fd.and_then(|fd| AsyncFd::with_interest(fd, Interest::READABLE)) {
+        let fd = match queue.readiness() {
             Ok(fd) => fd,
             Err(error) => return self.fatal(Failure::fatal(format!("a writer's wake-up: {error}"))),
         };

@@ -170,7 +170,7 @@ pub(crate) enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The stored offset moved on.
-    Stored { place: TopicPartition, claim: ClaimNumber, offset: i64, fence: Fence, timestamp: Option<i64> },
+    Stored { place: TopicPartition, claim: ClaimNumber, offset: i64, fence: Fence, records: usize },
     /// The writer gave the partition up, for this reason; the supervisor decides what follows.
     Gone { place: TopicPartition, claim: ClaimNumber, why: Gone },
     /// The sink must end.
@@ -426,7 +426,7 @@ impl Writer {
             claim,
             offset: held.part.interval().to,
             fence: held.fence,
-            timestamp: held.part.end().timestamp,
+            records: held.part.len(),
         }));
         if let Some(bad) = held.stop {
             effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Stopped(bad) }));

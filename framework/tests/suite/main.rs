@@ -1,7 +1,9 @@
-//! Tests of the framework's parts against real servers: the consumer thread, and the facts about Kafka and librdkafka that the framework rests on.
+//! Tests of the framework's parts against real servers, in one binary so that they share them: the consumer thread, the facts about Kafka and librdkafka
+//! that the framework rests on, and the store.
 //!
-//! Each test has its own topic and group; nothing waits but by polling for a state with a deadline.
+//! Each test has its own topic, group and schema; nothing waits but by polling for a state with a deadline.
 
 mod broker_facts;
 mod consumer_thread;
 mod member;
+mod store;

@@ -4,11 +4,7 @@
 //! test has its own thread. So one thread that lives as long as the process forks all children.
 
 use std::io;
-<<<<<<< HEAD
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-=======
-use std::os::unix::process::CommandExt;
->>>>>>> store
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::thread;
@@ -104,11 +100,8 @@ impl Drop for Guarded {
         self.kill();
     }
 }
-<<<<<<< HEAD
 
 /// The exit code as a shell tells it: 128 and the signal for a child that a signal ended.
 pub(crate) fn shell_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
-=======
->>>>>>> store

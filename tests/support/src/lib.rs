@@ -14,11 +14,8 @@ pub mod kafka;
 mod names;
 mod ports;
 pub mod postgres;
-<<<<<<< HEAD
 pub mod process;
 pub mod proxy;
-=======
->>>>>>> store
 mod servers;
 mod workdir;
 

@@ -206,7 +206,7 @@ fn mistakes_are_named_with_place_key_and_remedy() {
         (
             kafka("heartbeat.interval.ms = 100\ngroup.protocol = \"consumer\""),
             &[],
-            "oncesink.toml:3: kafka: \"heartbeat.interval.ms\" cannot be set under",
+            "oncesink.toml:3: kafka: \"heartbeat.interval.ms\" cannot be set: it follows session",
         ),
         (
             kafka("group.protocol = \"classical\""),

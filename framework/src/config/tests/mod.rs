@@ -111,7 +111,7 @@ fn dotted_keys_are_the_same_quoted_or_not() {
     let quoted = load(&kafka("\"security.protocol\" = \"ssl\"\n\"fetch.wait.max.ms\" = \"7\""), &[]).unwrap();
     assert_eq!(nested, quoted);
     assert_eq!(nested.kafka.properties["security.protocol"].expose(), "ssl");
-    assert_eq!(nested.kafka.protocol, GroupProtocol::Classic);
+    assert_eq!(nested.kafka.protocol, GroupProtocol::Cooperative);
     let consumer = load(&kafka("group.protocol = \"consumer\""), &[]).unwrap();
     assert_eq!(consumer.kafka.protocol, GroupProtocol::Consumer);
     assert!(!consumer.kafka.properties.contains_key("session.timeout.ms"));
@@ -180,4 +180,35 @@ fn nothing_secret_is_printed() {
     let config = load(&text.replace("postgres://h/d", "postgres://app@h:5432/d?x=hunter2"), &[]).unwrap();
     assert!(!format!("{config:?} {config:#?}").contains("hunter2"));
     assert_eq!(config.sinks[0].target.shown(), "postgres://h:5432/d");
+}
+
+#[test]
+fn a_consumer_is_made_of_the_file() {
+    let text =
+        sink("writers = 4\nmemory = \"48 MiB\"").replace("[sinks.o]", "session.timeout.ms = 7000\n[sinks.o]");
+    let config = load(&text, &[]).unwrap();
+    let settings = config.kafka.consumer(&config.sinks[0]).unwrap();
+    assert_eq!(settings.session_timeout, Duration::from_secs(7));
+    assert_eq!((settings.group_id.as_str(), settings.queue_kilobytes), ("oncesink-o", 4194));
+    assert_eq!(settings.topics, ["t"]);
+    assert_eq!(settings.properties["bootstrap.servers"], "b:9092");
+}
+
+#[test]
+fn librdkafka_judges_names_values_and_aliases() {
+    let known = Known { kafka: &Librdkafka, kinds: KINDS };
+    let parse = |lines: &str| Config::parse(&kafka(lines), "oncesink.toml", &environment(&[]), &known);
+    let aliases = "sasl.mechanism = \"PLAIN\"\nmax.partition.fetch.bytes = 1000\nfetch.wait.max.ms = 100";
+    assert!(parse(aliases).is_ok(), "{:?}", parse(aliases).err());
+    for (lines, expected) in [
+        (
+            "fetch.wiat.max.ms = 1",
+            "oncesink.toml:3: unknown key \"fetch.wiat.max.ms\" in [kafka]; did you mean \"fetch.wait.max.ms\"?",
+        ),
+        ("fetch.wait.max.ms = 99999999", "oncesink.toml:3: kafka: \"fetch.wait.max.ms\": "),
+        ("security.protocol = \"tsl\"", "oncesink.toml:3: kafka: \"security.protocol\": "),
+    ] {
+        let error = parse(lines).expect_err(expected).to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
 }

@@ -6,12 +6,14 @@
 use std::ffi::CString;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use rdkafka::bindings as native;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use super::eventfd::{EventFd, ONE};
 use super::record::{Item, NativeEvent};
@@ -144,6 +146,16 @@ impl DrainQueue {
     /// [`clear_wake`](Self::clear_wake), then [`poll`](Self::poll) until it gives nothing, or come back unasked.
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.queue.0.wake.as_fd()
+    }
+
+    /// The descriptor on the reactor of the current tokio runtime; the same wake-ups as [`wake_fd`](Self::wake_fd).
+    ///
+    /// # Errors
+    /// When the system gives no descriptor, or the reactor does not take it.
+    pub fn readiness(&self) -> std::io::Result<AsyncFd<OwnedFd>> {
+        let fd = self.wake_fd().try_clone_to_owned()?;
+        // SAFETY: the descriptor is a duplicate that the `AsyncFd` owns: it stays open, and refers to the same eventfd, until that is dropped.
+        Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
     }
 
     /// Makes the descriptor unreadable. Must come before the polls.

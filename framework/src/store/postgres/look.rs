@@ -1,6 +1,6 @@
-//! Looks without a lock, and words for people.
+//! Looks without a lock, words for people, and the one move that is no row's: away from an expired offset.
 //!
-//! Must not: decide anything, or write `last_offset`.
+//! Must not: decide anything, or write `last_offset` without an event.
 
 use sqlx::Row as _;
 
@@ -41,6 +41,49 @@ pub(super) async fn rows(store: &Postgres, places: &[TopicPartition]) -> Result<
             })
         })
         .collect()
+}
+
+/// See [`crate::store::Store::forward`].
+pub(super) async fn forward(
+    store: &Postgres,
+    place: &TopicPartition,
+    fence: Fence,
+    from: i64,
+    to: i64,
+    reason: &str,
+) -> Result<bool, Failure> {
+    let mut control = store.control().await?;
+    let names = control.names();
+    let statement = format!(
+        "UPDATE {}
+         SET last_offset = $7, leader_epoch = NULL, updated_at = clock_timestamp()
+         WHERE consumer_group = $1 AND topic = $2 AND partition_id = $3
+           AND owner_epoch = $4 AND owner_token = $5 AND last_offset = $6",
+        names.offsets
+    );
+    let moved = sqlx::query(&statement)
+        .bind(store.group())
+        .bind(&*place.topic)
+        .bind(place.partition)
+        .bind(fence.epoch)
+        .bind(fence.token)
+        .bind(from)
+        .bind(to)
+        .execute(control.sql())
+        .await?
+        .rows_affected();
+    if moved == 1 {
+        let event = EventRow {
+            place: place.clone(),
+            kind: "expired",
+            old_offset: Some(from),
+            new_offset: Some(to),
+            reason: reason.to_owned(),
+        };
+        write_event(control.sql(), &names, store, &event).await?;
+    }
+    control.commit().await?.close().await;
+    Ok(moved == 1)
 }
 
 /// See [`crate::store::Store::record`].

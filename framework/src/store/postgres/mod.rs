@@ -280,6 +280,17 @@ impl Store for Postgres {
         look::rows(self, places).await
     }
 
+    async fn forward(
+        &self,
+        place: &TopicPartition,
+        fence: Fence,
+        from: i64,
+        to: i64,
+        reason: &str,
+    ) -> Result<bool, Failure> {
+        look::forward(self, place, fence, from, to, reason).await
+    }
+
     async fn record(&self, event: &EventRow) -> Result<(), Failure> {
         look::record(self, event).await
     }

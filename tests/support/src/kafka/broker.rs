@@ -1,6 +1,7 @@
 //! One broker, which is also a controller: its process, its data folder, and what can befall it.
 
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -189,6 +190,17 @@ impl Broker {
     /// a byte flipped here reaches consumers.
     pub fn segment(&self, topic: &str, partition: i32) -> PathBuf {
         self.partition_folder(topic, partition).join("00000000000000000000.log")
+    }
+
+    /// Flips the bits of one byte of the log on disk, as a bad disk would: the last one, or the `back`th before it. The
+    /// last bytes of a log belong to the last record: 1 is the end of its value if it has no headers.
+    pub fn flip_byte(&self, topic: &str, partition: i32, back: u64) {
+        let path = self.segment(topic, partition);
+        let file = File::options().read(true).write(true).open(&path).expect("opening a segment");
+        let at = file.metadata().expect("a segment's size").len() - 1 - back;
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).expect("reading a byte of a segment");
+        file.write_all_at(&[!byte[0]], at).expect("writing a byte of a segment");
     }
 }
 

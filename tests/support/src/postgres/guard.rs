@@ -3,12 +3,9 @@
 //!
 //! Deferred to COMMIT, so that the event row may come after the update.
 
-<<<<<<< HEAD
 /// "Of the same transaction" is asked as "visible and still in progress", since a row written behind a savepoint bears
 /// the number of the subtransaction.
 ///
-=======
->>>>>>> store
 /// For the search path's `kafka_offsets` and `oncesink_events`. The error is of class XX, which no sink may take for a
 /// bad record or a reason to try again.
 pub(super) const TRIGGER: &str = r"
@@ -21,12 +18,8 @@ BEGIN
         'SELECT EXISTS (
             SELECT FROM %I.oncesink_events
             WHERE consumer_group = $1 AND topic = $2 AND partition_id = $3
-<<<<<<< HEAD
               AND pg_xact_status(((pg_current_xact_id()::text::bigint >> 32 << 32)
                       + xmin::text::bigint)::text::xid8) = ''in progress'')',
-=======
-              AND xmin = pg_current_xact_id()::xid)',
->>>>>>> store
         TG_TABLE_SCHEMA)
     INTO told USING NEW.consumer_group, NEW.topic, NEW.partition_id;
     IF NOT told THEN

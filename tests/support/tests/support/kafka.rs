@@ -115,6 +115,17 @@ async fn a_killed_broker_comes_back_with_its_records() {
 }
 
 #[tokio::test]
+async fn a_flipped_byte_reaches_consumers() {
+    let cluster = KafkaCluster::start(KafkaOptions::one()).await;
+    let topic = cluster.topic("flipped", 1).await;
+    cluster.produce(&topic, [Record::to(0).value("0123456789")]).await;
+    cluster.broker(1).flip_byte(&topic, 0, 1);
+    // Without a check of the checksum, which is librdkafka's default, the damage is delivered.
+    let damaged = read(cluster.bootstrap(), &topic, 1).await;
+    assert_eq!(damaged, [Some([b"012345678".as_slice(), &[!b'9']].concat())]);
+}
+
+#[tokio::test]
 async fn three_brokers_outlive_the_loss_of_one() {
     let cluster = KafkaCluster::start(KafkaOptions::three()).await;
     let topic = cluster.topic("replicated", 3).await;

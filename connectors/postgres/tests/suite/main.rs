@@ -1,0 +1,11 @@
+//! The Postgres sink on a real server. One binary, one server for all; each test has its own schema.
+
+mod fields;
+mod fixture;
+mod names;
+mod paths;
+mod properties;
+mod refusals;
+mod speed;
+mod values;
+mod volume;

@@ -1,0 +1,85 @@
+//! Random numbers and times: what the sink's binary form becomes on the server equals what the server makes of the text.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::fixture::{Fixture, batch};
+
+/// Writes `{"v": value, "s": text}` and returns the texts of rows where `differs` holds.
+fn check(stem: &str, table: &str, differs: &str, values: impl Strategy<Value = (String, String)>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (fixture, sink) = runtime.block_on(async {
+        let fixture = Fixture::new(stem, table).await;
+        let sink = fixture.open("{}", &["t"]).await.unwrap();
+        (fixture, sink)
+    });
+    let mut runner = TestRunner::new(Config { cases: 30, failure_persistence: None, ..Config::default() });
+    runner
+        .run(&vec(values, 1..300), |values| {
+            let records: Vec<_> = values.iter().map(|(value, text)| format!(r#"{{"v":{value},"s":"{text}"}}"#)).collect();
+            let wrong: Vec<String> = runtime.block_on(async {
+                fixture.schema.execute("TRUNCATE t").await;
+                fixture.write(&sink, &mut batch(&records)).await.unwrap();
+                fixture.schema.column(&format!("SELECT s FROM t WHERE {differs}")).await
+            });
+            prop_assert!(wrong.is_empty(), "{wrong:?}");
+            prop_assert_eq!(runtime.block_on(fixture.schema.count("t")), records.len() as i64);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn number() -> impl Strategy<Value = String> {
+    let plain = "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?";
+    let long = ("[1-9][0-9]{0,3}", 0_usize..3000, "[0-9]{1,9}").prop_map(|(head, zeros, tail)| format!("{head}{}{tail}.{tail}", "0".repeat(zeros)));
+    prop_oneof![8 => plain, 1 => long, 1 => "-?0\\.0{0,20}[0-9]{0,10}1"]
+}
+
+#[test]
+fn numerics_are_exact() {
+    let numbers = number().prop_flat_map(|number| {
+        let quoted = format!("\"{number}\"");
+        (prop_oneof![Just(number.clone()), Just(quoted)], Just(number))
+    });
+    check("numerics", "CREATE TABLE t (v numeric, s text)", "v IS NULL OR v::text <> s::numeric::text", numbers);
+}
+
+#[test]
+fn doubles_are_the_servers_own() {
+    let numbers = number().prop_filter("beyond a double", |number| {
+        let value: f64 = number.parse().unwrap();
+        value.is_finite() && (value != 0.0 || !number.contains(|digit: char| ('1'..='9').contains(&digit)))
+    });
+    let numbers = numbers.prop_map(|number| (number.clone(), number));
+    check("doubles", "CREATE TABLE t (v double precision, s text)", "v IS NULL OR v <> s::double precision", numbers);
+}
+
+#[test]
+fn reals_give_back_their_shortest_form() {
+    let numbers = any::<f32>().prop_filter("finite", |value| value.is_finite()).prop_map(|value| (format!("{value:e}"), format!("{value:e}")));
+    check("reals", "CREATE TABLE t (v real, s text)", "v IS NULL OR v <> s::real OR v::text::numeric <> s::numeric", numbers);
+}
+
+#[test]
+fn instants_are_the_servers_own() {
+    let time = (1_i32..=9999, 1_i32..=12, 1_i32..=31, 0_i32..24, 0_i32..60, 0_i32..60, "(\\.[0-9]{1,6})?", "Z|[+-]1[0-5]:[0-5][0-9]|[+-]0[0-9]:[0-5][0-9]");
+    let texts = time.prop_map(|(year, month, day, hour, minute, second, fraction, offset)| {
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let days = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let day = day.min(days[month as usize - 1]);
+        let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}{offset}");
+        (format!("\"{text}\""), text)
+    });
+    check("instants", "CREATE TABLE t (v timestamptz, s text)", "v IS NULL OR v <> s::timestamptz", texts);
+}
+
+#[test]
+fn texts_are_kept() {
+    let texts = "\\PC{0,40}".prop_map(|text| {
+        let json = serde_json::Value::from(text.as_str()).to_string();
+        (json.clone(), text.chars().map(|c| format!("{:x} ", u32::from(c))).collect())
+    });
+    let codes = "(SELECT coalesce(string_agg(to_hex(ascii(c)) || ' ', '' ORDER BY n), '') FROM regexp_split_to_table(v, '') WITH ORDINALITY AS x (c, n) WHERE c <> '')";
+    check("texts", "CREATE TABLE t (v text, s text)", &format!("v IS NULL OR s <> {codes}"), texts);
+}

@@ -1,0 +1,176 @@
+//! What people read of a running sink: one line for each change of state, none per record.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::kafka::Ends;
+use crate::record::TopicPartition;
+use crate::supervisor::live::LiveSink;
+use crate::supervisor::preflight::Checked;
+use crate::supervisor::settings::SinkSettings;
+use crate::supervisor::sinks::Ended;
+use crate::supervisor::state::{Halt, HaltState, Partitions};
+
+/// After this long without an assignment we say what is waited for.
+const GROUP_SLOW: Duration = Duration::from_secs(2);
+
+/// The counts between two lines.
+pub(crate) struct Chronicle {
+    name: Arc<str>,
+    group: Arc<str>,
+    writers: usize,
+    targets: String,
+    started: Instant,
+    joined: bool,
+    waited: bool,
+    claimed: BTreeMap<TopicPartition, i64>,
+    rows: u64,
+    transactions: u64,
+    busy_since: Option<Instant>,
+    /// How the sink is to end when it has drained.
+    pub(crate) ending: Option<Ended>,
+}
+
+impl Chronicle {
+    pub(crate) fn new(settings: &SinkSettings, checked: &Checked) -> Self {
+        let prefix = format!("{}: ", settings.name);
+        let mut targets: Vec<&str> =
+            checked.targets.values().map(|target| target.strip_prefix(&prefix).unwrap_or(target)).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        Self {
+            name: Arc::clone(&settings.name),
+            group: Arc::clone(&settings.group),
+            writers: settings.writers,
+            targets: targets.join(", "),
+            started: Instant::now(),
+            joined: false,
+            waited: false,
+            claimed: BTreeMap::new(),
+            rows: 0,
+            transactions: 0,
+            busy_since: None,
+            ending: None,
+        }
+    }
+
+    pub(crate) fn joined(&mut self) {
+        self.joined = true;
+    }
+
+    pub(crate) fn assigned(&mut self, partitions: usize) {
+        self.joined = true;
+        tracing::debug!(sink = &*self.name, "{partitions} partitions assigned");
+    }
+
+    pub(crate) fn tick(&mut self) {
+        if !self.joined && !self.waited && self.started.elapsed() > GROUP_SLOW {
+            self.waited = true;
+            tracing::info!(
+                "{}: waiting for the group: a member that died leaves after its session timeout",
+                self.name
+            );
+        }
+    }
+
+    pub(crate) fn claimed(&mut self, place: &TopicPartition, offset: i64) {
+        tracing::debug!("{place} claimed at offset {offset}");
+        self.claimed.insert(place.clone(), offset);
+    }
+
+    /// One line for a burst of claims, when all have ended.
+    pub(crate) fn settled(&mut self, settled: bool, partitions: &Partitions) {
+        if !settled || self.claimed.is_empty() {
+            return;
+        }
+        let claimed = std::mem::take(&mut self.claimed);
+        let still = claimed.keys().filter(|place| partitions.get(place).is_some()).count();
+        let from = match (claimed.values().min(), claimed.values().max()) {
+            (Some(0), Some(0)) => "from offset 0".to_owned(),
+            _ => "from stored offsets".to_owned(),
+        };
+        tracing::info!(
+            "{}: {still} partitions claimed {from}, into {}, {} writers, group {}",
+            self.name,
+            self.targets,
+            self.writers,
+            self.group
+        );
+    }
+
+    pub(crate) fn stored(&mut self, records: usize) {
+        self.busy_since.get_or_insert_with(Instant::now);
+        self.rows += records as u64;
+        self.transactions += 1;
+    }
+
+    /// Takes the ends into what metrics show, and says when everything here is caught up.
+    pub(crate) fn ends(&mut self, ends: &[(TopicPartition, Option<i64>, Ends)], live: &LiveSink) {
+        let mut shown = live.partitions();
+        for (place, stored, ends) in ends {
+            if let (Some(shown), Some(stored)) = (shown.get_mut(place), stored) {
+                shown.ends = Some((*stored, *ends));
+            }
+        }
+        let caught_up = shown.values().filter(|shown| shown.state == "running").all(|shown| {
+            shown.ends.zip(shown.stored).is_some_and(|((_, ends), stored)| stored >= ends.last_stable)
+        });
+        drop(shown);
+        if let Some(since) = self.busy_since.filter(|_| caught_up) {
+            tracing::info!(
+                "{}: caught up: {} records in {:.1} s",
+                self.name,
+                self.rows,
+                since.elapsed().as_secs_f64()
+            );
+            (self.rows, self.transactions, self.busy_since) = (0, 0, None);
+        }
+    }
+
+    /// The line that decides whether people stay: what stopped, what flows on, and the command that helps.
+    pub(crate) fn halted(
+        &mut self,
+        place: &TopicPartition,
+        halt: &Halt,
+        stored: Option<i64>,
+        running: usize,
+    ) {
+        let name = &self.name;
+        let at = stored.map(|offset| format!("@{offset}")).unwrap_or_default();
+        match halt.state {
+            HaltState::Refused => tracing::error!(
+                "{place} refused: {}. Nothing was touched; {running} partitions flow on. If these offsets are to be taken over: oncesink reset {name} {} --reason \"...\"",
+                halt.reason,
+                place.topic
+            ),
+            HaltState::Stopped if halt.bad_record => {
+                let offset = stored.unwrap_or(0);
+                tracing::error!(
+                    "{place}{at} stopped: {}. {running} partitions flow on. Nothing of {offset} or later is written. \
+                     Fix the table or the producer, then: oncesink resume {name} {place}      \
+                     or leave it out: oncesink skip {name} {place} --expect {offset} --reason \"...\"",
+                    halt.reason
+                );
+            }
+            HaltState::Stopped => tracing::error!(
+                "{place}{at} stopped: {}. {running} partitions flow on. To start over: oncesink reset {name} {place} --to earliest --reason \"...\"",
+                halt.reason
+            ),
+        }
+    }
+
+    pub(crate) fn reached(&mut self, ended: &Ended) {
+        match ended {
+            Ended::Short(places) => {
+                let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+                tracing::error!(
+                    "{}: the end is not reached: stopped short are {}",
+                    self.name,
+                    places.join(", ")
+                );
+            }
+            _ => tracing::info!("{}: the end is reached", self.name),
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Claims beside the polling: identity, first rows, the claim itself, and the check that its position can be.
+//!
+//! Invariants: a claim is tried as long as the partition waits for exactly this claim, and dropped as soon as it does not; what is out of reach is waited
+//! for, what cannot be is reported and decided elsewhere; nothing here is in a hurry, since the group has its answer already.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::config::OnExpired;
+use crate::error::Failure;
+use crate::kafka::{ClaimNumber, Ends, Monitor, TopicState};
+use crate::metrics::emit;
+use crate::position::StartPolicy;
+use crate::record::TopicPartition;
+use crate::store::{Claim, Claimed, Identity, Starts, Store, TopicIdentity, Wanted};
+use crate::supervisor::starts;
+use crate::supervisor::state::Halt;
+
+/// A session of our own group that blocks a claim for this long is frozen.
+const FROZEN_AFTER: Duration = Duration::from_secs(5);
+/// A position that cannot be is read a second time before anything stops.
+const CONFIRM_AFTER: Duration = Duration::from_secs(5);
+const BACK_OFF_FIRST: Duration = Duration::from_millis(200);
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+
+/// What a claim brought.
+#[derive(Debug)]
+pub(crate) enum Brought {
+    /// The row is mine and its position was checked.
+    Claimed { place: TopicPartition, topic_id: Arc<str>, claim: ClaimNumber, claimed: Claimed },
+    /// The partition cannot run.
+    Halted { place: TopicPartition, claim: ClaimNumber, halt: Halt },
+}
+
+impl Brought {
+    fn of(want: Wanted, claim: ClaimNumber, claimed: Claimed) -> Self {
+        Self::Claimed { place: want.place, topic_id: want.topic.id, claim, claimed }
+    }
+}
+
+/// Which claim each partition waits for; written by the supervisor alone.
+#[derive(Clone, Default)]
+pub(crate) struct Current(Arc<Mutex<HashMap<TopicPartition, ClaimNumber>>>);
+
+impl Current {
+    pub(crate) fn set(&self, place: &TopicPartition, claim: ClaimNumber) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), claim);
+    }
+
+    pub(crate) fn retain(&self, mut keep: impl FnMut(&TopicPartition, ClaimNumber) -> bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|place, claim| keep(place, *claim));
+    }
+
+    fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(place) == Some(&claim)
+    }
+}
+
+/// What every claim of a sink needs.
+pub(crate) struct Claimer<S> {
+    pub(crate) store: Arc<S>,
+    pub(crate) monitor: Monitor,
+    pub(crate) identity: Identity,
+    pub(crate) start: StartPolicy,
+    pub(crate) on_expired: OnExpired,
+    /// Target of each topic, as the opened sink names it.
+    pub(crate) targets: BTreeMap<Arc<str>, Arc<str>>,
+    pub(crate) current: Current,
+    pub(crate) brought: UnboundedSender<Brought>,
+}
+
+type Numbered = (TopicPartition, ClaimNumber);
+type Row = (Wanted, ClaimNumber, Claimed);
+
+impl<S: Store> Claimer<S> {
+    /// Claims these partitions: all that are free in one transaction, then the others one by one.
+    pub(crate) async fn claim(self: Arc<Self>, mut wanted: Vec<Numbered>, attempts: u32) {
+        let began = Instant::now();
+        if attempts > 0 {
+            tokio::time::sleep(back_off(attempts)).await;
+        }
+        let mut failures = 0;
+        loop {
+            wanted.retain(|(place, claim)| self.current.is(place, *claim));
+            if wanted.is_empty() {
+                return;
+            }
+            match self.attempt(&wanted).await {
+                Ok(busy) => {
+                    emit::claim(&self.identity.group, began.elapsed());
+                    for (want, claim) in busy {
+                        tokio::spawn(Arc::clone(&self).claim_alone(want, claim, began));
+                    }
+                    return;
+                }
+                Err(failure) => {
+                    failures += 1;
+                    if failures == 1 {
+                        tracing::warn!(class = failure.class.label(), "claim: {failure}; trying again");
+                    }
+                    tokio::time::sleep(back_off(failures)).await;
+                }
+            }
+        }
+    }
+
+    /// One try for all; answers those whose rows are held by others.
+    async fn attempt(self: &Arc<Self>, wanted: &[Numbered]) -> Result<Vec<(Wanted, ClaimNumber)>, Failure> {
+        let topics = self.registered(wanted).await?;
+        let known: Vec<(Wanted, ClaimNumber)> = wanted
+            .iter()
+            .filter_map(|(place, claim)| {
+                let topic = topics.get(&place.topic)?.clone();
+                Some((Wanted { place: place.clone(), topic }, *claim))
+            })
+            .collect();
+        if known.len() < wanted.len() {
+            return Err(starts::unknown_topic(wanted, &topics));
+        }
+        let rows: Vec<Wanted> = known.iter().map(|(want, _)| want.clone()).collect();
+        let answers = self.store.claim(&self.identity, &rows).await?;
+        let mut busy = Vec::new();
+        let mut claimed = Vec::new();
+        for ((want, claim), answer) in known.into_iter().zip(answers) {
+            match answer {
+                Claim::Claimed(row) => claimed.push((want, claim, row)),
+                Claim::Busy => busy.push((want, claim)),
+                other => self.halted(&want.place, claim, other),
+            }
+        }
+        tokio::spawn(Arc::clone(self).check(claimed));
+        Ok(busy)
+    }
+
+    /// A row that another transaction holds: waited for in a transaction of its own. A session of our own group that still blocks it after five seconds is
+    /// frozen, and ended.
+    async fn claim_alone(self: Arc<Self>, want: Wanted, claim: ClaimNumber, began: Instant) {
+        let mut attempts = 0;
+        let mut said = false;
+        while self.current.is(&want.place, claim) {
+            let end_frozen = began.elapsed() >= FROZEN_AFTER;
+            if end_frozen && !said {
+                tracing::warn!(
+                    "{}: its offset row has been held by another transaction for {} s",
+                    want.place,
+                    FROZEN_AFTER.as_secs()
+                );
+                said = true;
+            }
+            match self.store.claim_waiting(&self.identity, &want, end_frozen).await {
+                Ok(Claim::Claimed(row)) => {
+                    emit::claim(&self.identity.group, began.elapsed());
+                    return self.check(vec![(want, claim, row)]).await;
+                }
+                Ok(Claim::Busy) => {}
+                Ok(other) => return self.halted(&want.place, claim, other),
+                Err(failure) => tracing::debug!("claim of {}: {failure}; trying again", want.place),
+            }
+            attempts += 1;
+            tokio::time::sleep(back_off(attempts).min(Duration::from_secs(1))).await;
+        }
+    }
+
+    fn halted(&self, place: &TopicPartition, claim: ClaimNumber, answer: Claim) {
+        let halt = match answer {
+            Claim::Refused(refusal) => Halt::refused(refusal.to_string()),
+            _ => Halt::stopped(
+                "its row is missing although the topic was claimed before: rows are written only by the first claim, so somebody deleted it",
+            ),
+        };
+        self.bring(Brought::Halted { place: place.clone(), claim, halt });
+    }
+
+    fn bring(&self, brought: Brought) {
+        // The supervisor outlives its claims, or nobody is left to tell.
+        let _ = self.brought.send(brought);
+    }
+
+    /// Topic identities, with rows for all their partitions.
+    async fn registered(&self, wanted: &[Numbered]) -> Result<BTreeMap<Arc<str>, TopicIdentity>, Failure> {
+        let mut names: Vec<Arc<str>> = wanted.iter().map(|(place, _)| Arc::clone(&place.topic)).collect();
+        names.sort();
+        names.dedup();
+        let facts = self.monitor.topics(&names).await.map_err(starts::from_kafka)?;
+        let recorded = self.store.recorded(&names).await?;
+        let mut topics = BTreeMap::new();
+        for (facts, recorded) in facts.into_iter().zip(recorded) {
+            let TopicState::Exists { id, partitions } = facts.state else { continue };
+            let target =
+                self.targets.get(&facts.name).cloned().unwrap_or_else(|| Arc::clone(&self.identity.sink));
+            let topic = TopicIdentity { name: Arc::clone(&facts.name), id: id.into(), target };
+            if recorded.is_none_or(|recorded| recorded < partitions) {
+                let starts = self.starts(&topic, partitions, recorded.is_none()).await?;
+                self.store.register(&self.identity, &starts).await?;
+            }
+            topics.insert(facts.name, topic);
+        }
+        Ok(topics)
+    }
+
+    /// Where partitions without a row begin: by the policy at the topic's first claim, at their beginning when they came later.
+    async fn starts(
+        &self,
+        topic: &TopicIdentity,
+        partitions: i32,
+        first_claim: bool,
+    ) -> Result<Starts, Failure> {
+        let places: Vec<TopicPartition> = (0..partitions)
+            .map(|partition| TopicPartition::new(Arc::clone(&topic.name), partition))
+            .collect();
+        let beginning = starts::resolve(&self.monitor, &places, StartPolicy::Earliest).await?;
+        let first = match self.start {
+            StartPolicy::Earliest => beginning.clone(),
+            _ if !first_claim => beginning.clone(),
+            policy => starts::resolve(&self.monitor, &places, policy).await?,
+        };
+        Ok(Starts { topic: topic.clone(), policy: self.start, first, beginning })
+    }
+
+    /// Checks positions before they are assigned; one that cannot be is confirmed by a second reading before anything stops.
+    async fn check(self: Arc<Self>, claimed: Vec<Row>) {
+        let places: Vec<TopicPartition> = claimed.iter().map(|(want, ..)| want.place.clone()).collect();
+        let ends = self.ends(&places, &claimed).await;
+        for ((want, claim, row), ends) in claimed.into_iter().zip(ends) {
+            if Position::of(row.offset, &ends) == Position::Readable {
+                self.bring(Brought::of(want, claim, row));
+            } else {
+                tokio::spawn(Arc::clone(&self).confirm(want, claim, row));
+            }
+        }
+    }
+
+    /// The ends of these partitions, however long the brokers take; none when the claims are not wanted any more.
+    async fn ends(&self, places: &[TopicPartition], claimed: &[Row]) -> Vec<Ends> {
+        let mut attempts = 0;
+        while claimed.iter().any(|(want, claim, _)| self.current.is(&want.place, *claim)) {
+            match starts::all_ends(&self.monitor, places).await {
+                Ok(ends) => return ends,
+                Err(failure) => tracing::debug!(
+                    "reading the ends of {} partitions: {failure}; trying again",
+                    places.len()
+                ),
+            }
+            attempts += 1;
+            tokio::time::sleep(back_off(attempts)).await;
+        }
+        Vec::new()
+    }
+
+    async fn confirm(self: Arc<Self>, want: Wanted, claim: ClaimNumber, row: Claimed) {
+        tokio::time::sleep(CONFIRM_AFTER).await;
+        let place = want.place.clone();
+        let again = [(want.clone(), claim, row.clone())];
+        let Some(ends) = self.ends(std::slice::from_ref(&place), &again).await.pop() else { return };
+        let reason = match Position::of(row.offset, &ends) {
+            Position::Readable => return self.bring(Brought::of(want, claim, row)),
+            Position::Expired => match self.on_expired {
+                OnExpired::Continue(policy) => return self.go_on_at(want, claim, row, &ends, policy).await,
+                OnExpired::Stop => format!(
+                    "the stored offset {} has expired: {} offsets ({}..{}) are gone from the log, {}..{} exist",
+                    row.offset,
+                    ends.log_start - row.offset,
+                    row.offset,
+                    ends.log_start,
+                    ends.log_start,
+                    ends.high_watermark
+                ),
+            },
+            Position::Beyond => format!(
+                "the stored offset {} is above the high watermark {}: the topic was truncated or created again",
+                row.offset, ends.high_watermark
+            ),
+        };
+        self.bring(Brought::Halted { place, claim, halt: Halt::stopped(reason) });
+    }
+
+    /// An expired position goes on where the configuration says, and the lost range is written down.
+    async fn go_on_at(
+        &self,
+        want: Wanted,
+        claim: ClaimNumber,
+        row: Claimed,
+        ends: &Ends,
+        policy: StartPolicy,
+    ) {
+        let place = want.place.clone();
+        let offset = match starts::resolve(&self.monitor, std::slice::from_ref(&place), policy).await {
+            Ok(offsets) => offsets.first().copied().unwrap_or(ends.log_start).max(ends.log_start),
+            Err(failure) => {
+                tracing::warn!("{place}: resolving {policy}: {failure}");
+                ends.log_start
+            }
+        };
+        let reason = format!(
+            "expired: offsets {}..{} are gone; going on at {offset} by on_expired = {policy}",
+            row.offset, ends.log_start
+        );
+        match self.store.forward(&place, row.fence, row.offset, offset, &reason).await {
+            Ok(true) => {
+                tracing::warn!("{place}: {reason}");
+                self.bring(Brought::of(want, claim, Claimed { offset, leader_epoch: None, ..row }));
+            }
+            Ok(false) => {
+                let reason = "its row changed while an expired position was being mended".to_owned();
+                self.bring(Brought::Halted { place, claim, halt: Halt::stopped(reason) });
+            }
+            Err(failure) => {
+                let reason = format!("moving on from an expired position: {failure}");
+                self.bring(Brought::Halted { place, claim, halt: Halt::stopped(reason) });
+            }
+        }
+    }
+}
+
+/// A stored offset against the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    /// Within the log, or at its very end.
+    Readable,
+    /// Below the log start.
+    Expired,
+    /// Above the high watermark, read uncommitted: the last stable offset would look like a truncation.
+    Beyond,
+}
+
+impl Position {
+    fn of(offset: i64, ends: &Ends) -> Self {
+        if offset < ends.log_start {
+            Self::Expired
+        } else if offset > ends.high_watermark {
+            Self::Beyond
+        } else {
+            Self::Readable
+        }
+    }
+}
+
+/// Jittered: 0.2 to 5 s.
+pub(crate) fn back_off(attempts: u32) -> Duration {
+    let full = BACK_OFF_FIRST.saturating_mul(1 << attempts.min(6)).min(BACK_OFF_MAX);
+    full.mul_f64(rand::random_range(0.5..1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_readable_from_the_log_start_to_the_end_itself() {
+        let ends = Ends { log_start: 500, high_watermark: 901, last_stable: 800, leader_epoch: None };
+        for (offset, expected) in [
+            (100, Position::Expired),
+            (499, Position::Expired),
+            (500, Position::Readable),
+            (850, Position::Readable),
+            (901, Position::Readable),
+            (902, Position::Beyond),
+        ] {
+            assert_eq!(Position::of(offset, &ends), expected, "{offset}");
+        }
+        let empty = Ends { log_start: 0, high_watermark: 0, last_stable: 0, leader_epoch: None };
+        assert_eq!(Position::of(0, &empty), Position::Readable);
+    }
+}

@@ -1,0 +1,150 @@
+//! What metrics and health checks see of a running sink: only partitions that are here now.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::kafka::Ends;
+use crate::metrics::{Live, PartitionSeries};
+use crate::record::TopicPartition;
+use crate::writer::Buffered;
+
+/// A loop that took no turn for this long hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(30);
+
+/// One partition as the supervisor last saw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) state: &'static str,
+    pub(crate) stored: Option<i64>,
+    /// The ends, and the offset that was stored before they were read.
+    pub(crate) ends: Option<(i64, Ends)>,
+}
+
+/// Shared between a sink's supervisor and those who look at it.
+pub struct LiveSink {
+    group: Arc<str>,
+    partitions: Mutex<BTreeMap<TopicPartition, Shown>>,
+    buffered: Mutex<Vec<Buffered>>,
+    /// The supervisor's last turn, and the oldest of the loops below it.
+    pulse: Mutex<Pulse>,
+    joined: AtomicBool,
+    ended: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pulse {
+    at: Instant,
+    slowest: Duration,
+}
+
+impl LiveSink {
+    pub(crate) fn new(group: Arc<str>) -> Self {
+        Self {
+            group,
+            partitions: Mutex::default(),
+            buffered: Mutex::default(),
+            pulse: Mutex::new(Pulse { at: Instant::now(), slowest: Duration::ZERO }),
+            joined: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn partitions(&self) -> MutexGuard<'_, BTreeMap<TopicPartition, Shown>> {
+        self.partitions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_buffered(&self, buffered: Vec<Buffered>) {
+        *self.buffered.lock().unwrap_or_else(PoisonError::into_inner) = buffered;
+    }
+
+    pub(crate) fn beat(&self, slowest: Duration) {
+        *self.pulse.lock().unwrap_or_else(PoisonError::into_inner) = Pulse { at: Instant::now(), slowest };
+    }
+
+    pub(crate) fn set_joined(&self, joined: bool) {
+        self.joined.store(joined, Ordering::Relaxed);
+    }
+
+    /// A sink that has ended is neither unhealthy nor waited for.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.partitions().clear();
+    }
+
+    /// Records held of a partition, and the timestamp of its first record that is not stored.
+    fn held(&self, place: &TopicPartition) -> (u64, Option<i64>) {
+        let lanes = self.buffered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = (0, None);
+        for lane in lanes.iter() {
+            let lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(here) = lane.get(place) {
+                held.0 += here.records as u64;
+                held.1 = held.1.or(here.first_timestamp);
+            }
+        }
+        held
+    }
+
+    fn series(&self, place: &TopicPartition, shown: &Shown) -> PartitionSeries {
+        let (buffered_records, first_timestamp) = self.held(place);
+        let before = |end: fn(&Ends) -> i64| shown.ends.map(|(stored, ends)| (end(&ends) - stored).max(0));
+        let lag_readable_records = before(|ends| ends.last_stable);
+        PartitionSeries {
+            group: self.group.to_string(),
+            topic: place.topic.to_string(),
+            partition: place.partition,
+            lag_records: before(|ends| ends.high_watermark),
+            lag_readable_records,
+            lag_seconds: match (lag_readable_records, first_timestamp) {
+                (Some(0), None) => Some(0.0),
+                (_, Some(timestamp)) => Some(seconds_since(timestamp)),
+                _ => None,
+            },
+            stored_offset: shown.stored,
+            high_watermark: shown.ends.map(|(_, ends)| ends.high_watermark),
+            last_stable_offset: shown.ends.map(|(_, ends)| ends.last_stable),
+            log_start_offset: shown.ends.map(|(_, ends)| ends.log_start),
+            buffered_records,
+            state: shown.state,
+        }
+    }
+}
+
+impl Live for LiveSink {
+    fn partition_series(&self) -> Vec<PartitionSeries> {
+        self.partitions().iter().map(|(place, shown)| self.series(place, shown)).collect()
+    }
+
+    fn healthy(&self) -> Result<(), String> {
+        if self.ended.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let pulse = *self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let slowest = pulse.slowest.max(pulse.at.elapsed());
+        if slowest > HANGS_AFTER {
+            return Err(format!("group {}: a loop took no turn for {} s", self.group, slowest.as_secs()));
+        }
+        Ok(())
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.ended.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if !self.joined.load(Ordering::Relaxed) {
+            return Err(format!("group {}: not joined yet", self.group));
+        }
+        match self.partitions().iter().find(|(_, shown)| shown.state == "claiming") {
+            Some((place, _)) => Err(format!("group {}: {place} is not claimed yet", self.group)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn seconds_since(milliseconds: i64) -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    now.saturating_sub(milliseconds).max(0) as f64 / 1000.0
+}

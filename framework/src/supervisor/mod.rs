@@ -1,0 +1,19 @@
+//! A running sink: the group's assignment, the claims, and the writers.
+//!
+//! [`state`] decides over partitions, [`run`] acts; [`claimer`] and [`watch`] work beside it and decide nothing.
+
+mod chronicle;
+mod claimer;
+mod live;
+mod preflight;
+mod run;
+mod settings;
+mod sinks;
+mod starts;
+mod state;
+mod watch;
+
+pub use live::LiveSink;
+pub use preflight::{Checked, check};
+pub use settings::SinkSettings;
+pub use sinks::{Ended, SinkTask, run};

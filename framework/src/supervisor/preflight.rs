@@ -1,0 +1,161 @@
+//! What must hold before anything is consumed: brokers and database answer, topics exist, the sink opens.
+//!
+//! What answers and refuses stops the start; what does not answer is waited for, with one line at the begin of the wait and one at its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::error::{Class, Failure};
+use crate::kafka::{Monitor, TopicState};
+use crate::record::TopicPartition;
+use crate::sink::Sink;
+use crate::store::{Identity, Store};
+use crate::supervisor::claimer::back_off;
+use crate::supervisor::settings::SinkSettings;
+use crate::supervisor::starts;
+use crate::writer::{ConfigSource, open_on};
+
+/// How often an unknown topic is asked for before it counts as missing: right after it was made, brokers differ about it for tens of milliseconds.
+const UNKNOWN_CONFIRMED: u32 = 3;
+
+/// What the checks found out.
+pub struct Checked {
+    /// The group-less client.
+    pub monitor: Monitor,
+    /// Whose rows these will be.
+    pub identity: Identity,
+    /// Target of each topic.
+    pub targets: BTreeMap<Arc<str>, Arc<str>>,
+    /// Partition count of each topic that exists.
+    pub partitions: BTreeMap<Arc<str>, i32>,
+    /// With `until_end`: the last stable offsets at the start.
+    pub ends: BTreeMap<TopicPartition, i64>,
+}
+
+/// Checks a sink's surroundings, in the order in which people can mend them. With `wait`, what does not answer is waited for.
+///
+/// # Errors
+/// The first thing that a person must mend; without `wait` also what does not answer.
+pub async fn check<S: Store, K: Sink<S>>(
+    settings: &SinkSettings,
+    store: &Arc<S>,
+    config: &ConfigSource<K::Config>,
+    wait: bool,
+) -> Result<Checked, Failure> {
+    let properties = settings.properties().map_err(Failure::fatal)?;
+    let monitor = Monitor::new(&properties).map_err(|error| Failure::fatal(error.to_string()))?;
+    let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor)).await?;
+    let partitions = patiently(wait, "Kafka", || existing(&monitor, &settings.topics)).await?;
+    let names: BTreeSet<String> = settings.topics.iter().map(|topic| topic.to_string()).collect();
+    let sink = patiently(wait, "the database", || opened::<S, K>(store, config, &names)).await?;
+    let identity = Identity {
+        group: Arc::clone(&settings.group),
+        sink: Arc::clone(&settings.name),
+        cluster_id: cluster_id.into(),
+        owner: Arc::clone(&settings.owner),
+    };
+    let targets = settings
+        .topics
+        .iter()
+        .map(|topic| (Arc::clone(topic), format!("{}: {}", settings.name, sink.target(topic)).into()))
+        .collect();
+    let ends = if settings.until_end {
+        patiently(wait, "Kafka", || ends(&monitor, &partitions)).await?
+    } else {
+        BTreeMap::new()
+    };
+    Ok(Checked { monitor, identity, targets, partitions, ends })
+}
+
+async fn cluster_id(monitor: &Monitor) -> Result<String, Failure> {
+    monitor.cluster_id().await.map_err(starts::from_kafka)
+}
+
+async fn opened<S: Store, K: Sink<S>>(
+    store: &Arc<S>,
+    config: &ConfigSource<K::Config>,
+    names: &BTreeSet<String>,
+) -> Result<K, Failure> {
+    let session = store.connect().await?;
+    let (session, sink) = open_on::<S, K>(store, session, config()?, names).await?;
+    drop(session);
+    Ok(sink)
+}
+
+/// Topics that exist, with their partition counts. One that does not exist yet is waited for while the sink runs: its partitions then begin at their
+/// beginning.
+async fn existing(monitor: &Monitor, topics: &[Arc<str>]) -> Result<BTreeMap<Arc<str>, i32>, Failure> {
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        let facts = monitor.topics(topics).await.map_err(starts::from_kafka)?;
+        let mut found = BTreeMap::new();
+        let mut unknown = Vec::new();
+        for fact in facts {
+            match fact.state {
+                TopicState::Exists { partitions, .. } => {
+                    found.insert(fact.name, partitions);
+                }
+                TopicState::Unknown => unknown.push(fact.name),
+                TopicState::Error(reason) => {
+                    return Err(Failure::new(Class::Transient, format!("topic {:?}: {reason}", &*fact.name)));
+                }
+            }
+        }
+        if unknown.is_empty() || asked >= UNKNOWN_CONFIRMED {
+            for topic in unknown {
+                tracing::warn!(
+                    "topic {topic:?} does not exist; it is waited for, and will be read from its beginning"
+                );
+            }
+            return Ok(found);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn ends(
+    monitor: &Monitor,
+    partitions: &BTreeMap<Arc<str>, i32>,
+) -> Result<BTreeMap<TopicPartition, i64>, Failure> {
+    let places: Vec<TopicPartition> = partitions
+        .iter()
+        .flat_map(|(topic, count)| {
+            (0..*count).map(|partition| TopicPartition::new(Arc::clone(topic), partition))
+        })
+        .collect();
+    let ends = starts::all_ends(monitor, &places).await?;
+    Ok(places.into_iter().zip(ends).map(|(place, ends)| (place, ends.last_stable)).collect())
+}
+
+/// Tries until it answers; a refusal ends the wait at once.
+async fn patiently<T, F>(wait: bool, whom: &str, mut attempt: impl FnMut() -> F) -> Result<T, Failure>
+where
+    F: Future<Output = Result<T, Failure>>,
+{
+    let began = Instant::now();
+    let mut attempts = 0;
+    loop {
+        match attempt().await {
+            Ok(answer) => {
+                if attempts > 0 {
+                    tracing::info!("{whom} answers after {:.1} s", began.elapsed().as_secs_f64());
+                }
+                return Ok(answer);
+            }
+            Err(failure) if !wait || !answers_later(failure.class) => return Err(failure),
+            Err(failure) => {
+                attempts += 1;
+                if attempts == 1 {
+                    tracing::warn!("waiting for {whom}: {failure}");
+                }
+                tokio::time::sleep(back_off(attempts)).await;
+            }
+        }
+    }
+}
+
+fn answers_later(class: Class) -> bool {
+    matches!(class, Class::Transient | Class::Timeout | Class::WrongServer)
+}

@@ -1,0 +1,679 @@
+//! A sink's loop: it waits for one thing that happened, lets the state machine decide, and carries out the effects.
+//!
+//! Must not: decide over a partition itself, or wait for a broker or a database.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch::Receiver;
+
+use crate::error::Failure;
+use crate::kafka::{self, Command, ConsumerHandle, FatalKind, TopicState};
+use crate::metrics::emit;
+use crate::record::TopicPartition;
+use crate::sink::Sink;
+use crate::store::{Claimed, EventRow, Fence, Row, Store};
+use crate::supervisor::chronicle::Chronicle;
+use crate::supervisor::claimer::{Brought, Claimer, Current, back_off};
+use crate::supervisor::live::{LiveSink, Shown};
+use crate::supervisor::preflight::{Checked, check};
+use crate::supervisor::settings::SinkSettings;
+use crate::supervisor::sinks::Ended;
+use crate::supervisor::state::{Effect, Event, Halt, HaltState, Partitions, Start};
+use crate::supervisor::watch::{Look, Looked, Seen, watch};
+use crate::writer::{self, ConfigSource, Gone, Instruction, Report, Said, WriterHandle, WriterSettings};
+
+/// How long a revoke waits for a COMMIT that was sent.
+const REVOKE_MAX: Duration = Duration::from_secs(1);
+/// How long closing the client may take.
+const CLOSE_MAX: Duration = Duration::from_secs(6);
+/// After the drain deadline: time for writers to withdraw what can be withdrawn.
+const WITHDRAW_MAX: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(250);
+
+/// Runs a sink to its end: a client that dies is replaced, with back-off.
+pub(crate) async fn supervise<S: Store, K: Sink<S>>(
+    settings: SinkSettings,
+    store: Arc<S>,
+    config: ConfigSource<K::Config>,
+    live: Arc<LiveSink>,
+    mut shutdown: Receiver<bool>,
+) -> Ended {
+    let checked = tokio::select! {
+        checked = check::<S, K>(&settings, &store, &config, true) => checked,
+        () = told(&mut shutdown) => return Ended::Stopped,
+    };
+    let checked = match checked {
+        Ok(checked) => Arc::new(checked),
+        Err(failure) => return Ended::Refused(failure),
+    };
+    let mut attempts = 0;
+    loop {
+        let began = Instant::now();
+        let session =
+            Supervisor::<S>::start::<K>(&settings, &store, &config, &live, &checked, shutdown.clone());
+        let session = match session {
+            Ok(session) => session,
+            Err(failure) => return Ended::Fatal(failure),
+        };
+        match session.run().await {
+            Over::Ended(ended) => return ended,
+            Over::ClientLost => {
+                attempts = if began.elapsed() > Duration::from_secs(60) { 1 } else { attempts + 1 };
+                tokio::select! {
+                    () = tokio::time::sleep(back_off(attempts)) => {}
+                    () = told(&mut shutdown) => return Ended::Stopped,
+                }
+            }
+        }
+    }
+}
+
+async fn told(shutdown: &mut Receiver<bool>) {
+    // A sender that is gone tells nothing: the sink runs until it ends by itself.
+    if shutdown.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// How the life of one client ended.
+enum Over {
+    Ended(Ended),
+    ClientLost,
+}
+
+/// A stop that is under way.
+enum Stopping {
+    /// Transactions are finished until the deadline.
+    Draining { until: Instant },
+    /// What can be withdrawn is withdrawn.
+    Withdrawing { until: Instant },
+}
+
+struct Inboxes {
+    kafka: UnboundedReceiver<kafka::Event>,
+    said: UnboundedReceiver<(usize, Said)>,
+    brought: UnboundedReceiver<Brought>,
+    seen: UnboundedReceiver<Seen>,
+}
+
+/// Everything about one client's life.
+struct Supervisor<S: Store> {
+    settings: SinkSettings,
+    store: Arc<S>,
+    live: Arc<LiveSink>,
+    checked: Arc<Checked>,
+    shutdown: Receiver<bool>,
+    inboxes: Option<Inboxes>,
+    seen: UnboundedSender<Seen>,
+    consumer: ConsumerHandle,
+    writers: Vec<WriterHandle>,
+    claimer: Arc<Claimer<S>>,
+    looked: Looked,
+    watcher: tokio::task::AbortHandle,
+    partitions: Partitions,
+    /// Partitions with a transaction since the last look.
+    active: HashSet<TopicPartition>,
+    /// The fences that the last look was given; a row that differs from its own is a word from outside.
+    fences: HashMap<TopicPartition, Option<Fence>>,
+    topic_ids: HashMap<Arc<str>, String>,
+    revoke: Option<(Instant, Instant)>,
+    stopping: Option<Stopping>,
+    over: Option<Over>,
+    chronicle: Chronicle,
+    /// Ends still to be reached, with `until_end`.
+    ends: BTreeMap<TopicPartition, i64>,
+    reading_ends: bool,
+    dirty: bool,
+}
+
+impl<S: Store> Supervisor<S> {
+    fn start<K: Sink<S>>(
+        settings: &SinkSettings,
+        store: &Arc<S>,
+        config: &ConfigSource<K::Config>,
+        live: &Arc<LiveSink>,
+        checked: &Arc<Checked>,
+        shutdown: Receiver<bool>,
+    ) -> Result<Self, Failure> {
+        let (events, kafka) = unbounded_channel();
+        let (brought_tx, brought) = unbounded_channel();
+        let (said_tx, said) = unbounded_channel();
+        let (seen_tx, seen) = unbounded_channel();
+        let partitions = checked.partitions.values().map(|count| usize::try_from(*count).unwrap_or(0)).sum();
+        let consumer = settings.consumer(partitions).map_err(Failure::fatal)?;
+        let (consumer, queues) = kafka::start(&consumer, settings.writers, events)
+            .map_err(|error| Failure::fatal(error.to_string()))?;
+        let writer_settings = WriterSettings {
+            batch: settings.batch,
+            call_max: settings.call_max(),
+            group: Arc::clone(&settings.group),
+        };
+        let mut writers = Vec::new();
+        for (index, queue) in queues.into_iter().enumerate() {
+            let (store, config) = (Arc::clone(store), Arc::clone(config));
+            writers.push(writer::start::<S, K>(
+                index,
+                queue,
+                store,
+                config,
+                writer_settings.clone(),
+                said_tx.clone(),
+            )?);
+        }
+        live.set_buffered(writers.iter().map(|writer| Arc::clone(&writer.buffered)).collect());
+        let claimer = Arc::new(Claimer {
+            store: Arc::clone(store),
+            monitor: checked.monitor.clone(),
+            identity: checked.identity.clone(),
+            start: settings.start,
+            on_expired: settings.on_expired,
+            targets: checked.targets.clone(),
+            current: Current::default(),
+            brought: brought_tx,
+        });
+        let looked = Looked::default();
+        let watcher = watch(Arc::clone(store), checked.monitor.clone(), looked.clone(), seen_tx.clone());
+        let watcher = tokio::spawn(watcher).abort_handle();
+        Ok(Self {
+            store: Arc::clone(store),
+            live: Arc::clone(live),
+            checked: Arc::clone(checked),
+            shutdown,
+            inboxes: Some(Inboxes { kafka, said, brought, seen }),
+            seen: seen_tx,
+            consumer,
+            partitions: Partitions::new(writers.len()),
+            writers,
+            claimer,
+            looked,
+            watcher,
+            active: HashSet::new(),
+            fences: HashMap::new(),
+            topic_ids: HashMap::new(),
+            revoke: None,
+            stopping: None,
+            over: None,
+            chronicle: Chronicle::new(settings, checked),
+            ends: checked.ends.clone(),
+            reading_ends: false,
+            dirty: false,
+            settings: settings.clone(),
+        })
+    }
+
+    async fn run(mut self) -> Over {
+        let Some(mut inboxes) = self.inboxes.take() else { return Over::ClientLost };
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut shutdown = self.shutdown.clone();
+        while self.over.is_none() {
+            let revoke_at = self.revoke.map(|(_, until)| until);
+            let stopping = self.stopping.is_some();
+            tokio::select! {
+                Some(event) = inboxes.kafka.recv() => self.kafka(event),
+                Some((writer, said)) = inboxes.said.recv() => self.said(writer, said),
+                Some(brought) = inboxes.brought.recv() => self.brought(brought),
+                Some(seen) = inboxes.seen.recv() => self.seen(seen),
+                () = sleep_until(revoke_at) => {
+                    self.revoke = None;
+                    self.step(Event::RevokeOverdue);
+                }
+                () = told(&mut shutdown), if !stopping => self.stop(),
+                _ = tick.tick() => self.tick(),
+            }
+            self.show();
+        }
+        self.close(inboxes.kafka).await
+    }
+
+    fn step(&mut self, event: Event) {
+        let effects = self.partitions.step(event);
+        self.dirty = true;
+        let mut claims: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+        for effect in effects {
+            match effect {
+                Effect::Claim { place, claim, attempts } => {
+                    self.claimer.current.set(&place, claim);
+                    claims.entry(attempts).or_default().push((place, claim));
+                }
+                other => self.carry_out(other),
+            }
+        }
+        let partitions = &self.partitions;
+        self.claimer.current.retain(|place, claim| partitions.is_current(place, claim));
+        for (attempts, wanted) in claims {
+            tokio::spawn(Arc::clone(&self.claimer).claim(wanted, attempts));
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Claim { .. } => {}
+            Effect::HandOver { writer, place, claim, fence, start, alone } => {
+                self.instruct(
+                    writer,
+                    Instruction::HandOver { place, claim, fence, start: start.offset, alone },
+                );
+            }
+            Effect::Release { writer, place, claim, finish } => {
+                self.instruct(writer, Instruction::Release { place, claim, finish });
+            }
+            Effect::Assign { writer, place, tenure, claim, start } => {
+                let Start { offset, leader_epoch } = start;
+                let start = kafka::Start { place, tenure, claim, offset, leader_epoch, writer };
+                self.consumer.send(Command::Assign(vec![start]));
+            }
+            Effect::Unassign { place } => {
+                self.consumer.send(Command::Unassign { places: vec![place], revoke: false });
+            }
+            Effect::AwaitRevoke => {
+                let now = Instant::now();
+                self.revoke = Some((now, now + REVOKE_MAX));
+            }
+            Effect::AnswerRevoke { places } => {
+                if let Some((began, _)) = self.revoke.take() {
+                    emit::stall(&self.settings.group, "revoke", began.elapsed());
+                }
+                self.consumer.send(Command::Unassign { places, revoke: true });
+            }
+            Effect::Halted { place, halt } => self.halted(&place, &halt),
+            Effect::Drained => self.over = Some(Over::Ended(Ended::Stopped)),
+        }
+    }
+
+    fn instruct(&self, writer: usize, instruction: Instruction) {
+        if let Some(writer) = self.writers.get(writer) {
+            // A writer that has ended said why.
+            let _ = writer.instructions.send(instruction);
+        }
+    }
+
+    fn kafka(&mut self, event: kafka::Event) {
+        let group = Arc::clone(&self.settings.group);
+        match event {
+            kafka::Event::Joined => {
+                self.live.set_joined(true);
+                self.chronicle.joined();
+            }
+            kafka::Event::Assigned { places, tenure } => {
+                emit::rebalance(&group, "assign");
+                self.live.set_joined(true);
+                self.chronicle.assigned(places.len());
+                self.step(Event::Assigned { places, tenure });
+            }
+            kafka::Event::Revoked(places) => {
+                emit::rebalance(&group, "revoke");
+                self.step(Event::Revoked(places));
+            }
+            kafka::Event::Lost(places) => {
+                emit::rebalance(&group, "lost");
+                tracing::warn!(group = &*group, "lost {} partitions to the group", places.len());
+                self.revoke = None;
+                self.step(Event::Lost(places));
+            }
+            kafka::Event::Positioned { place, claim } => self.step(Event::Positioned { place, claim }),
+            kafka::Event::Refused { place, claim, reason } => {
+                tracing::debug!("{place} was not assigned: {reason}");
+                self.step(Event::NotPositioned { place, claim });
+            }
+            kafka::Event::Unassigned { places } => self.step(Event::Unassigned(places)),
+            kafka::Event::Error { code, reason } => tracing::debug!(?code, "librdkafka: {reason}"),
+            kafka::Event::Fatal { kind, reason } => self.client_died(&kind, &reason),
+            kafka::Event::Stopped { .. } => {
+                self.step(Event::ClientLost);
+                self.over.get_or_insert(Over::ClientLost);
+            }
+        }
+    }
+
+    fn client_died(&mut self, kind: &FatalKind, reason: &str) {
+        self.step(Event::ClientLost);
+        self.live.set_joined(false);
+        self.over = Some(match kind {
+            FatalKind::FencedInstanceId => Over::Ended(Ended::Fatal(Failure::fatal(format!(
+                "two processes bear one group.instance.id, and the other one pushed us out: give each its own ({reason})"
+            )))),
+            FatalKind::UnreleasedInstanceId => {
+                tracing::warn!(
+                    "the group keeps our group.instance.id until the session of its former bearer ends; trying again ({reason})"
+                );
+                Over::ClientLost
+            }
+            FatalKind::Other(name) => {
+                tracing::warn!("the Kafka client ended with {name}: {reason}; making a new one");
+                Over::ClientLost
+            }
+        });
+    }
+
+    fn said(&mut self, writer: usize, said: Said) {
+        match said {
+            Said::HandedOver { place, claim } => self.step(Event::HandedOver { place, claim }),
+            Said::Released { place, claim } => self.step(Event::Released { place, claim }),
+            Said::Report(report) => self.report(report),
+            Said::Fatal(failure) => {
+                tracing::error!(writer, "{failure}");
+                self.step(Event::ClientLost);
+                self.over = Some(Over::Ended(Ended::Fatal(failure)));
+            }
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        match report {
+            Report::Stored { place, claim, offset, fence, records } => {
+                self.active.insert(place.clone());
+                self.chronicle.stored(records);
+                self.step(Event::Stored { place, claim, offset, fence });
+            }
+            Report::Gone { place, claim, why } => {
+                self.gone(&place, &why);
+                self.step(Event::Gone { place, claim, why });
+            }
+            // The failure itself came as a word of its own.
+            Report::Fatal => {}
+        }
+    }
+
+    fn gone(&mut self, place: &TopicPartition, why: &Gone) {
+        let group = &self.settings.group;
+        match why {
+            Gone::NotMine => {
+                emit::fenced(group, &place.topic);
+                tracing::info!(
+                    "{place}: not ours any more, or moved; claiming again if the group still assigns it here"
+                );
+            }
+            Gone::Contended => {
+                tracing::warn!("{place}: its offset row is held by another transaction; the others flow on")
+            }
+            Gone::Sick => {
+                tracing::warn!("{place}: its table does not take rows now; trying again, the others flow on")
+            }
+            Gone::Rewound { found } | Gone::Odd { found } => {
+                let expected = self.partitions.get(place).and_then(|partition| partition.stored);
+                self.rewound(place, expected, *found);
+            }
+            Gone::Broken(why) => {
+                tracing::warn!("{place}: {why:?} on its queue; reading again from the stored offset")
+            }
+            Gone::Stopped(_) => {}
+        }
+    }
+
+    /// The row went back, or elsewhere, without a word of ours: a failover or a restore.
+    fn rewound(&self, place: &TopicPartition, expected: Option<i64>, found: i64) {
+        emit::rewound(&self.settings.group, &place.topic);
+        tracing::warn!(
+            "{place}: the stored offset was {} and is {found}; reading again from there",
+            shown(expected)
+        );
+        let event = EventRow {
+            place: place.clone(),
+            kind: "rewound",
+            old_offset: expected,
+            new_offset: Some(found),
+            reason: "found below the offset that was stored: a failover, a restore or lost commits"
+                .to_owned(),
+        };
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            if let Err(failure) = store.record(&event).await {
+                tracing::warn!("the event of a rewind could not be recorded: {failure}");
+            }
+        });
+    }
+
+    fn halted(&mut self, place: &TopicPartition, halt: &Halt) {
+        let running = self.partitions.iter().filter(|(_, partition)| partition.state() == "running").count();
+        self.chronicle.halted(place, halt, self.partitions.get(place).and_then(|p| p.stored), running);
+        let Some(fence) = self.partitions.get(place).and_then(|partition| partition.fence) else { return };
+        let (store, place, reason) = (Arc::clone(&self.store), place.clone(), halt.reason.clone());
+        let state = match halt.state {
+            HaltState::Stopped => "stopped",
+            HaltState::Refused => "refused",
+        };
+        tokio::spawn(async move {
+            if let Err(failure) = store.note_state(&place, fence, state, Some(&reason)).await {
+                tracing::debug!("{place}: its state could not be noted: {failure}");
+            }
+        });
+    }
+
+    fn brought(&mut self, brought: Brought) {
+        match brought {
+            Brought::Claimed { place, topic_id, claim, claimed } => {
+                if !self.partitions.is_current(&place, claim) {
+                    return;
+                }
+                self.compare_with_memory(&place, &claimed);
+                self.chronicle.claimed(&place, claimed.offset);
+                self.topic_ids.insert(Arc::clone(&place.topic), topic_id.to_string());
+                let start = Start { offset: claimed.offset, leader_epoch: claimed.leader_epoch };
+                self.step(Event::Claimed { place, claim, fence: claimed.fence, start });
+            }
+            Brought::Halted { place, claim, halt } => self.step(Event::ClaimHalted { place, claim, halt }),
+        }
+    }
+
+    /// Under the lock the claim found the fence that was there before: ours, or an older one, below the offset that was certain, means a rewind.
+    fn compare_with_memory(&self, place: &TopicPartition, claimed: &Claimed) {
+        let Some(partition) = self.partitions.get(place) else { return };
+        let (Some(fence), Some(stored)) = (partition.fence, partition.stored) else { return };
+        let ours = claimed.previous.token == fence.token || claimed.previous.epoch < fence.epoch;
+        if ours && claimed.offset < stored {
+            self.rewound(place, Some(stored), claimed.offset);
+        }
+    }
+
+    fn seen(&mut self, seen: Seen) {
+        match seen {
+            Seen::Ends(ends) => self.chronicle.ends(&ends, &self.live),
+            Seen::Rows(rows) => rows.iter().for_each(|row| self.row(row)),
+            Seen::Topics(topics) => {
+                for topic in topics {
+                    if let TopicState::Exists { id, .. } = topic.state {
+                        self.topic_is(&topic.name, &id);
+                    }
+                }
+            }
+            Seen::Reached(rows) => self.reached(&rows),
+        }
+    }
+
+    /// An epoch or a token other than the last one that was read or written is a word from outside: claim again.
+    fn row(&mut self, row: &Row) {
+        let Some(partition) = self.partitions.get(&row.place) else { return };
+        let Some(known) = self.fences.get(&row.place).copied() else { return };
+        if partition.fence != known {
+            return;
+        }
+        match known {
+            Some(fence) if fence != row.fence => {
+                tracing::info!("{}: its row was changed from outside; claiming again", row.place);
+                self.step(Event::OutsideWord(row.place.clone()));
+            }
+            Some(_) => {}
+            // Never claimed here: the first look is what later ones are compared with.
+            None => self.partitions.remember(&row.place, row.fence),
+        }
+    }
+
+    /// A topic's id differs from the one that was claimed: it was created again, and none of its offsets means what is stored.
+    fn topic_is(&mut self, name: &Arc<str>, id: &str) {
+        let Some(known) = self.topic_ids.get(name) else { return };
+        if known == id {
+            return;
+        }
+        let reason = format!("the topic was deleted and created again: its id was {known} and is {id}");
+        let places: Vec<TopicPartition> = self
+            .partitions
+            .iter()
+            .map(|(place, _)| place)
+            .filter(|place| place.topic == *name)
+            .cloned()
+            .collect();
+        self.topic_ids.remove(name);
+        for place in places {
+            let halt = Halt::stopped(reason.clone());
+            self.step(Event::Halt { place, halt });
+        }
+    }
+
+    fn tick(&mut self) {
+        self.look();
+        self.watchdog();
+        self.chronicle.tick();
+        if self.settings.until_end && !self.reading_ends && self.stopping.is_none() {
+            self.read_ends();
+        }
+        let now = Instant::now();
+        match self.stopping {
+            Some(Stopping::Draining { until }) if until <= now => self.withdraw(),
+            Some(Stopping::Withdrawing { until }) if until <= now => {
+                self.over = Some(Over::Ended(Ended::DrainPassed));
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the watcher what to look at next.
+    fn look(&mut self) {
+        let mut look = Look { topics: self.settings.topics.clone(), ..Look::default() };
+        self.fences.clear();
+        for (place, partition) in self.partitions.iter() {
+            look.places.insert(place.clone(), partition.stored);
+            if !self.active.remove(place) && partition.is_settled() {
+                look.quiet.push(place.clone());
+                self.fences.insert(place.clone(), partition.fence);
+            }
+        }
+        self.active.clear();
+        self.looked.set(look);
+    }
+
+    fn watchdog(&mut self) {
+        let slowest =
+            self.writers.iter().map(WriterHandle::idle_for).fold(self.consumer.last_tick(), Duration::max);
+        self.live.beat(slowest);
+        if self.writers.iter().any(WriterHandle::is_finished) && self.over.is_none() {
+            let failure = Failure::fatal("a writer's thread ended by itself; this is a bug");
+            self.over = Some(Over::Ended(Ended::Fatal(failure)));
+        }
+    }
+
+    /// Whoever wrote them: the stored offsets in the database decide whether the ends are reached.
+    fn read_ends(&mut self) {
+        self.reading_ends = true;
+        let places: Vec<TopicPartition> = self.ends.keys().cloned().collect();
+        let (store, seen) = (Arc::clone(&self.store), self.seen.clone());
+        tokio::spawn(async move {
+            let rows = store.rows(&places).await.unwrap_or_default();
+            let _ = seen.send(Seen::Reached(rows));
+        });
+    }
+
+    fn reached(&mut self, rows: &[Row]) {
+        self.reading_ends = false;
+        let stored: HashMap<&TopicPartition, i64> = rows.iter().map(|row| (&row.place, row.offset)).collect();
+        let short: Vec<TopicPartition> = self
+            .ends
+            .iter()
+            .filter(|(place, end)| **end > 0 && stored.get(place).is_none_or(|offset| offset < end))
+            .map(|(place, _)| place.clone())
+            .collect();
+        let halted = |place: &TopicPartition| {
+            self.partitions.get(place).is_some_and(|partition| partition.is_halted())
+        };
+        let ended = if short.is_empty() {
+            Ended::Reached
+        } else if short.iter().all(halted) {
+            Ended::Short(short)
+        } else {
+            return;
+        };
+        self.chronicle.reached(&ended);
+        self.ends.clear();
+        self.settings.until_end = false;
+        self.stop_as(ended);
+    }
+
+    fn stop(&mut self) {
+        tracing::info!(group = &*self.settings.group, "stopping: the transactions in flight are finished");
+        self.stop_as(Ended::Stopped);
+    }
+
+    fn stop_as(&mut self, ended: Ended) {
+        self.stopping = Some(Stopping::Draining { until: Instant::now() + self.settings.drain });
+        self.step(Event::Shutdown);
+        // Drained at once when nothing was open.
+        if let Some(Over::Ended(over @ Ended::Stopped)) = &mut self.over {
+            *over = ended;
+        } else {
+            self.chronicle.ending = Some(ended);
+        }
+    }
+
+    fn withdraw(&mut self) {
+        self.stopping = Some(Stopping::Withdrawing { until: Instant::now() + WITHDRAW_MAX });
+        self.step(Event::DrainOverdue);
+    }
+
+    /// Brings what metrics see up to date.
+    fn show(&mut self) {
+        if !std::mem::take(&mut self.dirty) {
+            return;
+        }
+        let mut shown = self.live.partitions();
+        shown.retain(|place, _| self.partitions.get(place).is_some());
+        for (place, partition) in self.partitions.iter() {
+            let ends = shown.get(place).and_then(|shown| shown.ends);
+            shown.insert(place.clone(), Shown { state: partition.state(), stored: partition.stored, ends });
+        }
+        drop(shown);
+        let settled = self.partitions.iter().all(|(_, partition)| partition.is_settled());
+        self.chronicle.settled(settled, &self.partitions);
+    }
+
+    /// Writers first: their queues must be gone before the client closes.
+    async fn close(mut self, mut events: UnboundedReceiver<kafka::Event>) -> Over {
+        self.watcher.abort();
+        for writer in &self.writers {
+            let _ = writer.instructions.send(Instruction::End);
+        }
+        self.consumer.send(Command::Stop { deadline: CLOSE_MAX });
+        let stopped = async {
+            while let Some(event) = events.recv().await {
+                if matches!(event, kafka::Event::Stopped { .. }) {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(CLOSE_MAX + WITHDRAW_MAX, stopped).await.is_err() {
+            tracing::warn!("the Kafka client did not close in time; it is left behind");
+        }
+        self.live.set_joined(false);
+        self.live.partitions().clear();
+        match self.over.take() {
+            Some(Over::Ended(Ended::Stopped)) => {
+                Over::Ended(self.chronicle.ending.take().unwrap_or(Ended::Stopped))
+            }
+            Some(over) => over,
+            None => Over::ClientLost,
+        }
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn shown(offset: Option<i64>) -> String {
+    offset.map_or_else(|| "unknown".to_owned(), |offset| offset.to_string())
+}

@@ -1,0 +1,104 @@
+//! What a sink runs with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{GroupProtocol, KafkaSection, OnExpired, Secret, SinkSection};
+use crate::kafka;
+use crate::position::StartPolicy;
+use crate::writer::BatchLimits;
+
+/// The settings of one sink, from its section of the file and that of Kafka, or made by an embedding program.
+#[derive(Clone, Debug)]
+pub struct SinkSettings {
+    /// The sink's name.
+    pub name: Arc<str>,
+    /// Kafka group, and `consumer_group` of the stored offsets.
+    pub group: Arc<str>,
+    /// Topics to read.
+    pub topics: Vec<Arc<str>>,
+    /// librdkafka's properties, `bootstrap.servers` among them.
+    pub kafka: BTreeMap<String, Secret>,
+    /// The rebalance protocol.
+    pub protocol: kafka::GroupProtocol,
+    /// Where a topic begins that has no stored offset.
+    pub start: StartPolicy,
+    /// Number of writers: connections, one transaction each.
+    pub writers: usize,
+    /// Caps of a batch.
+    pub batch: BatchLimits,
+    /// Bytes of records read and not yet committed, all partitions.
+    pub memory: u64,
+    /// How long a graceful stop waits for the transactions in flight.
+    pub drain: Duration,
+    /// Of one statement; our own timer waits five seconds longer.
+    pub timeout: Duration,
+    /// When a stored offset lies below the log start.
+    pub on_expired: OnExpired,
+    /// The first claim may begin although the target has rows.
+    pub into_rows: bool,
+    /// End when the stored offsets have reached the ends that were read at the start.
+    pub until_end: bool,
+    /// Who we are, for people: host and process id.
+    pub owner: Arc<str>,
+}
+
+impl SinkSettings {
+    /// The settings of a sink in the file.
+    pub fn new(kafka: &KafkaSection, sink: &SinkSection) -> Self {
+        Self {
+            name: sink.name.as_str().into(),
+            group: sink.group.as_str().into(),
+            topics: sink.topics.iter().map(|topic| topic.as_str().into()).collect(),
+            kafka: kafka.properties.clone(),
+            protocol: match kafka.protocol {
+                GroupProtocol::Classic => kafka::GroupProtocol::Cooperative,
+                GroupProtocol::Consumer => kafka::GroupProtocol::Consumer,
+            },
+            start: sink.start,
+            writers: sink.writers,
+            batch: BatchLimits {
+                rows: sink.batch.rows,
+                bytes: usize::try_from(sink.batch.bytes).unwrap_or(usize::MAX),
+                linger: sink.batch.linger,
+            },
+            memory: sink.memory,
+            drain: sink.drain,
+            timeout: sink.timeout,
+            on_expired: sink.on_expired,
+            into_rows: sink.into_rows,
+            until_end: false,
+            owner: owner().into(),
+        }
+    }
+
+    /// librdkafka's properties with secrets resolved now.
+    pub(crate) fn properties(&self) -> Result<BTreeMap<String, String>, String> {
+        self.kafka.iter().map(|(key, value)| Ok((key.clone(), value.current()?))).collect()
+    }
+
+    pub(crate) fn consumer(&self, partitions: usize) -> Result<kafka::ConsumerSettings, String> {
+        let topics = self.topics.iter().map(|topic| topic.to_string()).collect();
+        let mut settings = kafka::ConsumerSettings::new("", &self.group, topics);
+        settings.properties = self.properties()?;
+        settings.protocol = self.protocol;
+        settings.take_group_properties();
+        // Resident memory is about three times the payload held.
+        let payload = self.memory / self.writers.max(1) as u64 / 3;
+        settings.queue_kilobytes = u32::try_from(payload / 1000).unwrap_or(u32::MAX).max(64);
+        settings.partitions_per_writer = partitions.div_ceil(self.writers.max(1)).max(1);
+        Ok(settings)
+    }
+
+    pub(crate) fn call_max(&self) -> Duration {
+        self.timeout + Duration::from_secs(5)
+    }
+}
+
+/// `host/pid`.
+fn owner() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "host" } else { host.trim() };
+    format!("{host}/{}", std::process::id())
+}

@@ -1,0 +1,99 @@
+//! The look around, once a second: topic identities, the ends of the partitions, and words from outside.
+//!
+//! Must not: decide anything. What was seen goes to the supervisor.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::kafka::{Ends, Monitor, TopicFacts};
+use crate::record::TopicPartition;
+use crate::store::{Row, Store};
+
+const EVERY: Duration = Duration::from_secs(1);
+/// A look that hangs is given up; the next one comes.
+const LOOK_MAX: Duration = Duration::from_secs(10);
+
+/// What was seen.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// Topics as the brokers know them.
+    Topics(Vec<TopicFacts>),
+    /// Ends of partitions, with the stored offset that was known before they were read: a lag of the two is never negative.
+    Ends(Vec<(TopicPartition, Option<i64>, Ends)>),
+    /// Rows of the partitions that had no transaction since the look before.
+    Rows(Vec<Row>),
+    /// Rows read to see whether the ends are reached.
+    Reached(Vec<Row>),
+}
+
+/// What to look at; written by the supervisor.
+#[derive(Clone, Default)]
+pub(crate) struct Looked(Arc<Mutex<Look>>);
+
+#[derive(Clone, Default)]
+pub(crate) struct Look {
+    pub(crate) topics: Vec<Arc<str>>,
+    /// Every partition here with its stored offset.
+    pub(crate) places: HashMap<TopicPartition, Option<i64>>,
+    /// Partitions that had no transaction since the look before.
+    pub(crate) quiet: Vec<TopicPartition>,
+}
+
+impl Looked {
+    pub(crate) fn set(&self, look: Look) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = look;
+    }
+
+    fn get(&self) -> Look {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Looks until the supervisor has gone. Kafka and the database are asked side by side, so that one that hangs does not blind the other.
+pub(crate) async fn watch<S: Store>(
+    store: Arc<S>,
+    monitor: Monitor,
+    looked: Looked,
+    seen: UnboundedSender<Seen>,
+) {
+    let brokers = look_at_brokers(&monitor, &looked, &seen);
+    let rows = look_at_rows(&*store, &looked, &seen);
+    tokio::join!(brokers, rows);
+}
+
+async fn look_at_brokers(monitor: &Monitor, looked: &Looked, seen: &UnboundedSender<Seen>) {
+    while !seen.is_closed() {
+        tokio::time::sleep(EVERY).await;
+        let look = looked.get();
+        if let Ok(Ok(topics)) = tokio::time::timeout(LOOK_MAX, monitor.topics(&look.topics)).await {
+            let _ = seen.send(Seen::Topics(topics));
+        }
+        let places: Vec<TopicPartition> = look.places.keys().cloned().collect();
+        if places.is_empty() {
+            continue;
+        }
+        if let Ok(Ok(ends)) = tokio::time::timeout(LOOK_MAX, monitor.ends(&places)).await {
+            let known = places.into_iter().zip(ends).filter_map(|(place, ends)| {
+                let stored = look.places.get(&place).copied().flatten();
+                Some((place, stored, ends.ok()?))
+            });
+            let _ = seen.send(Seen::Ends(known.collect()));
+        }
+    }
+}
+
+async fn look_at_rows<S: Store>(store: &S, looked: &Looked, seen: &UnboundedSender<Seen>) {
+    while !seen.is_closed() {
+        tokio::time::sleep(EVERY).await;
+        let quiet = looked.get().quiet;
+        if quiet.is_empty() {
+            continue;
+        }
+        if let Ok(Ok(rows)) = tokio::time::timeout(LOOK_MAX, store.rows(&quiet)).await {
+            let _ = seen.send(Seen::Rows(rows));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `check`: what `run` looks at before it consumes anything, by itself, with a verdict a line.
+
+use oncesink::config::{KafkaSection, SinkSection};
+use serde::Serialize;
+
+use super::{Context, cluster, who};
+use crate::exit::{Exit, Failed};
+use crate::output::table;
+use crate::promise::promise;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Finding {
+    /// `kafka`, `target` or `offsets`.
+    what: &'static str,
+    /// Brokers, database or table.
+    place: String,
+    ok: bool,
+    says: String,
+}
+
+impl Finding {
+    fn new(what: &'static str, place: impl Into<String>, verdict: Result<String, String>) -> Self {
+        let ok = verdict.is_ok();
+        let says = verdict.unwrap_or_else(|problem| problem);
+        Self { what, place: place.into(), ok, says }
+    }
+}
+
+/// What was found, and the promise of each sink for which all is well.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Findings {
+    checks: Vec<Finding>,
+    promises: Vec<String>,
+}
+
+impl Findings {
+    pub(crate) fn ok(&self) -> bool {
+        self.checks.iter().all(|finding| finding.ok)
+    }
+
+    pub(crate) fn promises(&self) -> &[String] {
+        &self.promises
+    }
+
+    /// What must be mended, a line each.
+    pub(crate) fn problems(&self) -> String {
+        let bad = self.checks.iter().filter(|finding| !finding.ok);
+        bad.map(|finding| format!("{} {}: {}", finding.what, finding.place, finding.says))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn text(&self) -> String {
+        let rows: Vec<Vec<String>> = self
+            .checks
+            .iter()
+            .map(|finding| {
+                let verdict = if finding.ok { "ok" } else { "FIX" };
+                vec![finding.what.to_owned(), finding.place.clone(), verdict.to_owned(), finding.says.clone()]
+            })
+            .collect();
+        format!("{}{}", table(&rows), self.promises.join("\n"))
+    }
+}
+
+pub(crate) async fn run(context: &Context) -> Result<Exit, Failed> {
+    let findings = look(context).await?;
+    context.output.print(&findings, &findings.text());
+    Ok(if findings.ok() { Exit::Done } else { Exit::Preflight })
+}
+
+/// Looks at everything; a problem of one part does not hide those of another.
+pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
+    let mut findings = Findings::default();
+    for sink in &context.config.sinks {
+        findings.checks.push(kafka(&context.config.kafka, sink).await?);
+        database(context, sink, &mut findings).await?;
+    }
+    Ok(findings)
+}
+
+async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Failed> {
+    let monitor = cluster::monitor(section)?;
+    let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
+    let verdict = async {
+        let brokers = monitor.cluster().await.map_err(|error| error.to_string())?.brokers;
+        let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
+        for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
+            let name = facts.name.clone();
+            let (_, count) = cluster::present(facts)?;
+            let places = cluster::partitions(&name, count);
+            let ends = monitor.ends(&places).await.map_err(|error| error.to_string())?;
+            let mut records = 0;
+            for (place, ends) in places.iter().zip(ends) {
+                let ends = ends.map_err(|reason| format!("{place}: {reason}"))?;
+                records += ends.high_watermark - ends.log_start;
+            }
+            said.push(format!("topic {name}: {count} partitions, up to {records} records"));
+        }
+        Ok(said.join("; "))
+    };
+    Ok(Finding::new("kafka", section.brokers(), verdict.await))
+}
+
+async fn database(context: &Context, sink: &SinkSection, findings: &mut Findings) -> Result<(), Failed> {
+    let shown = sink.target.shown();
+    let preflight = match context.store(sink) {
+        Ok(store) => store.preflight().await.map_err(|failure| failure.to_string()),
+        Err(failed) => Err(failed.message),
+    };
+    let preflight = match preflight {
+        Ok(preflight) => preflight,
+        Err(problem) => {
+            findings.checks.push(Finding::new("target", shown, Err(problem)));
+            return Ok(());
+        }
+    };
+    let targets = context.registry.of(sink)?.targets(sink, &who()).await;
+    findings.checks.push(Finding::new(
+        "target",
+        shown,
+        match &targets {
+            Ok(targets) => {
+                let rows: Vec<String> =
+                    targets.iter().map(|(topic, target)| format!("{topic} -> {target}")).collect();
+                Ok(format!("{}; role {}; {}", preflight.server_version, preflight.role, rows.join(", ")))
+            }
+            Err(error) => Err(error.to_string()),
+        },
+    ));
+    let offsets = preflight.offsets.clone();
+    let verdict = match preflight.problems.as_slice() {
+        [] => Ok(format!("group {}", sink.group)),
+        problems => Err(problems.join("; ")),
+    };
+    let well = verdict.is_ok();
+    findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
+    if let (true, Ok(targets)) = (well, targets) {
+        findings.promises.push(promise(sink, &offsets, &targets));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_marked_and_listed() {
+        let findings = Findings {
+            checks: vec![
+                Finding::new("kafka", "b:9092", Ok("1 broker".into())),
+                Finding::new("offsets", "public.kafka_offsets", Err("no such table".into())),
+            ],
+            promises: vec!["orders: exactly once".into()],
+        };
+        assert!(!findings.ok());
+        assert_eq!(findings.problems(), "offsets public.kafka_offsets: no such table");
+        assert_eq!(
+            findings.text(),
+            "kafka    b:9092                ok   1 broker\noffsets  public.kafka_offsets  FIX  no such table\norders: exactly once"
+        );
+    }
+}

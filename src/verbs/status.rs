@@ -1,0 +1,125 @@
+//! `status`: where every stored offset stands, and how far the topic's end is, if Kafka answers.
+
+use std::collections::HashMap;
+
+use oncesink::TopicPartition;
+use oncesink::config::KafkaSection;
+use oncesink::kafka::Ends;
+use oncesink::postgres::StatusRow;
+use serde::Serialize;
+
+use super::{Context, at, cluster};
+use crate::exit::{Exit, Failed};
+use crate::output::table;
+
+#[derive(Debug, Serialize)]
+struct Line {
+    sink: String,
+    group: String,
+    topic: String,
+    partition: i32,
+    stored_offset: i64,
+    high_watermark_offset: Option<i64>,
+    lag_records: Option<i64>,
+    state: Option<String>,
+    state_reason: Option<String>,
+    owner: Option<String>,
+    owner_epoch: i64,
+    updated_at_ms: i64,
+}
+
+pub(crate) async fn run(context: &Context) -> Result<Exit, Failed> {
+    let mut lines = Vec::new();
+    for sink in &context.config.sinks {
+        let rows = context.store(sink)?.status(&sink.group).await.map_err(|failure| at(sink, failure))?;
+        // Stored offsets are read before the ends, so that a lag is never negative.
+        let places: Vec<TopicPartition> = rows.iter().map(|row| row.place.clone()).collect();
+        let ends = ends(&context.config.kafka, places).await;
+        lines.extend(rows.into_iter().map(|row| line(&sink.name, row, &ends)));
+    }
+    context.output.print(&lines, &text(&lines));
+    Ok(Exit::Done)
+}
+
+fn line(sink: &str, row: StatusRow, ends: &HashMap<TopicPartition, Ends>) -> Line {
+    let high_watermark = ends.get(&row.place).map(|ends| ends.high_watermark);
+    Line {
+        sink: sink.to_owned(),
+        group: row.group,
+        topic: row.place.topic.to_string(),
+        partition: row.place.partition,
+        stored_offset: row.offset,
+        high_watermark_offset: high_watermark,
+        lag_records: high_watermark.map(|end| (end - row.offset).max(0)),
+        state: row.state,
+        state_reason: row.state_reason,
+        owner: row.owner,
+        owner_epoch: row.epoch,
+        updated_at_ms: row.updated_at,
+    }
+}
+
+/// Without an answer the lag is unknown, which is no reason to hide the rest.
+async fn ends(kafka: &KafkaSection, places: Vec<TopicPartition>) -> HashMap<TopicPartition, Ends> {
+    let Ok(monitor) = cluster::monitor(kafka) else { return HashMap::new() };
+    match monitor.ends(&places).await {
+        Ok(answers) => {
+            places.into_iter().zip(answers).filter_map(|(place, ends)| Some((place, ends.ok()?))).collect()
+        }
+        Err(error) => {
+            tracing::warn!("{}", cluster::at(kafka, &error));
+            HashMap::new()
+        }
+    }
+}
+
+fn text(lines: &[Line]) -> String {
+    if lines.is_empty() {
+        return "no offset is stored yet".to_owned();
+    }
+    let head = ["SINK", "PARTITION", "STORED", "LAG", "STATE", "OWNER", "REASON"].map(ToOwned::to_owned);
+    let mut rows = vec![head.to_vec()];
+    rows.extend(lines.iter().map(|line| {
+        vec![
+            line.sink.clone(),
+            format!("{}/{}", line.topic, line.partition),
+            line.stored_offset.to_string(),
+            line.lag_records.map_or_else(|| "?".to_owned(), |lag| lag.to_string()),
+            line.state.clone().unwrap_or_else(|| "-".to_owned()),
+            line.owner.clone().unwrap_or_else(|| "-".to_owned()),
+            line.state_reason.clone().unwrap_or_default(),
+        ]
+    }));
+    table(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lag_is_unknown_without_kafka_and_never_negative() {
+        let row = || StatusRow {
+            group: "g".into(),
+            place: TopicPartition::new("t", 0),
+            offset: 7,
+            owner: None,
+            epoch: 1,
+            sink: None,
+            state: Some("stopped".into()),
+            state_reason: Some("field \"a\"".into()),
+            state_since: None,
+            record_timestamp: None,
+            updated_at: 0,
+        };
+        let unknown = line("s", row(), &HashMap::new());
+        assert_eq!(unknown.lag_records, None);
+        assert_eq!(
+            text(&[unknown]),
+            "SINK  PARTITION  STORED  LAG  STATE    OWNER  REASON\ns     t/0        7       ?    stopped  -      field \"a\"\n"
+        );
+        let ends = Ends { log_start: 0, high_watermark: 5, last_stable: 5, leader_epoch: None };
+        let known = line("s", row(), &HashMap::from([(TopicPartition::new("t", 0), ends)]));
+        assert_eq!(known.lag_records, Some(0));
+    }
+}
