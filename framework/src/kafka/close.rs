@@ -6,6 +6,7 @@
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::Consumer;
@@ -15,13 +16,16 @@ use super::context::Note;
 use super::events::{Command, Event};
 use super::starts;
 
+/// A closed client is dropped in milliseconds; so much it gets even when the deadline is over.
+const LAST: Duration = Duration::from_secs(1);
+
 impl Turner {
     /// Closes by the deadline, or leaves the client behind; says which.
     pub(super) fn close(mut self, mut deadline: Instant) {
         starts::answer_revoke(&self.client, &starts::assigned(&self.client));
         let clean = self.wait_for_writers(&mut deadline) && self.leave(deadline);
         let events = self.events.clone();
-        let clean = clean && self.drop_client();
+        let clean = clean && self.drop_client(deadline);
         if !clean {
             tracing::error!("the Kafka client could not be closed in time and is left behind");
         }
@@ -50,6 +54,10 @@ impl Turner {
 
     /// Leaves the group and closes the consumer.
     fn leave(&self, deadline: Instant) -> bool {
+        if self.client.client().fatal_error().is_some() {
+            // The group has dropped us and librdkafka refuses to close; dropping is all that is left.
+            return true;
+        }
         if let Err(error) = self.client.close_queue() {
             tracing::warn!(%error, "the consumer refuses to close");
             return false;
@@ -86,17 +94,21 @@ impl Turner {
         }
     }
 
-    /// Drops the closed client here, on its own thread. Any handle that is left would keep it alive.
-    fn drop_client(self) -> bool {
+    /// Drops the closed client. Any handle that is left would keep it alive. A drop has no deadline, so a thread of its own is given one.
+    fn drop_client(self, deadline: Instant) -> bool {
         let Self { client, queue, queues, .. } = self;
         drop(queue);
         drop(queues);
-        match Arc::try_unwrap(client) {
-            Ok(client) => {
-                drop(ManuallyDrop::into_inner(client));
-                true
-            }
-            Err(_) => false,
+        let Ok(client) = Arc::try_unwrap(client) else { return false };
+        let (done, dropped) = mpsc::channel();
+        let dropping = move || {
+            drop(ManuallyDrop::into_inner(client));
+            let _ = done.send(());
+        };
+        // A refused thread drops the closure, but never the client in it.
+        if std::thread::Builder::new().name("oncesink-close".into()).spawn(dropping).is_err() {
+            return false;
         }
+        dropped.recv_timeout(deadline.saturating_duration_since(Instant::now()).max(LAST)).is_ok()
     }
 }

@@ -180,3 +180,6 @@ impl Membership {
 fn unassign(places: Vec<TopicPartition>) -> Vec<Action> {
     vec![Action::Unassign(places.clone()), Action::Send(Event::Unassigned { places })]
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,11 +35,42 @@ pub fn check_property(key: &str, value: &str) -> Result<(), PropertyError> {
     }
 }
 
-/// The names of all properties that librdkafka has here, sorted, without aliases.
+/// The names of all properties that librdkafka has here, sorted.
 pub fn known_properties() -> Vec<String> {
-    let Ok(config) = ClientConfig::new().create_native_config() else { return Vec::new() };
-    let mut names = ffi::property_names(&config);
+    let mut names = ffi::property_names();
     names.sort_unstable();
     names.dedup();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn librdkafka_says_what_it_takes() {
+        assert_eq!(check_property("sasl.username", "me"), Ok(()));
+        assert_eq!(check_property("auto.offset.reset", "error"), Ok(()), "a topic's property");
+        assert!(matches!(check_property("sasl.usrname", "me"), Err(PropertyError::Unknown(_))));
+        let refused = check_property("socket.timeout.ms", "often").expect_err("no number");
+        assert!(
+            matches!(&refused, PropertyError::Invalid(words) if words.contains("socket.timeout.ms")),
+            "{refused}"
+        );
+        assert!(matches!(check_property("client.id", "a\0b"), Err(PropertyError::Invalid(_))));
+    }
+
+    #[test]
+    fn every_known_property_is_known_to_the_check() {
+        let names = known_properties();
+        for expected in
+            ["bootstrap.servers", "sasl.password", "fetch.max.bytes", "auto.offset.reset", "sasl.mechanism"]
+        {
+            assert!(names.iter().any(|name| name == expected), "{expected} is missing");
+        }
+        assert!(names.len() > 150, "{}", names.len());
+        for name in names {
+            assert!(!matches!(check_property(&name, "1"), Err(PropertyError::Unknown(_))), "{name}");
+        }
+    }
 }

@@ -115,9 +115,12 @@ impl ConsumerSettings {
             .set("topic.metadata.refresh.interval.ms", "10000")
             .set("fetch.queue.backoff.ms", "5")
             .set("fetch.max.bytes", fetch_max.to_string())
-            .set("fetch.message.max.bytes", self.fetch_share().to_string())
             // The limit in bytes governs; this one must not be met first.
             .set("queued.min.messages", "1000000");
+        // librdkafka's own alias for it; with both set, chance would decide.
+        if !self.properties.contains_key("max.partition.fetch.bytes") {
+            config.set("fetch.message.max.bytes", self.fetch_share().to_string());
+        }
         let fetch_max = self.number("fetch.max.bytes", fetch_max);
         if fetch_max + 512 > 100_000_000 {
             config.set("receive.message.max.bytes", (fetch_max + 512).to_string());
@@ -171,5 +174,72 @@ impl ConsumerSettings {
                 config.set("group.protocol", "consumer");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::consumer::BaseConsumer;
+
+    use super::*;
+
+    fn settings() -> ConsumerSettings {
+        ConsumerSettings::new("127.0.0.1:1", "group", vec!["topic".into()])
+    }
+
+    #[test]
+    fn a_user_cannot_override_what_exactly_once_rests_on() {
+        let mut settings = settings();
+        for key in FORCED_PROPERTIES {
+            settings.properties.insert((*key).into(), "from the user".into());
+        }
+        for protocol in [GroupProtocol::Cooperative, GroupProtocol::Consumer] {
+            settings.protocol = protocol;
+            settings.instance_id = Some("one".into());
+            let config = settings.client_config();
+            for key in FORCED_PROPERTIES {
+                assert_ne!(config.get(key), Some("from the user"), "{key}");
+            }
+            assert_eq!(config.get("auto.offset.reset"), Some("error"));
+        }
+    }
+
+    #[test]
+    fn librdkafka_takes_both_protocols() {
+        for protocol in [GroupProtocol::Cooperative, GroupProtocol::Consumer] {
+            let settings = ConsumerSettings { protocol, ..settings() };
+            settings.client_config().create::<BaseConsumer>().expect("a client");
+        }
+    }
+
+    #[test]
+    fn a_large_message_raises_the_limits_that_librdkafka_ties_to_it() {
+        let mut settings = settings();
+        settings.properties.insert("message.max.bytes".into(), "200000000".into());
+        let config = settings.client_config();
+        assert_eq!(config.get("fetch.max.bytes"), Some("200000000"));
+        assert_eq!(config.get("receive.message.max.bytes"), Some("200000512"));
+        config.create::<BaseConsumer>().expect("a client");
+    }
+
+    #[test]
+    fn the_partitions_of_a_writer_share_its_queue() {
+        let share = |queue_kilobytes, partitions_per_writer| {
+            ConsumerSettings { queue_kilobytes, partitions_per_writer, ..settings() }.fetch_share()
+        };
+        assert_eq!(share(8192, 1), FETCH_SHARE_MAX);
+        assert_eq!(share(8192, 32), 256_000);
+        assert_eq!(share(1024, 1000), FETCH_SHARE_MIN);
+        assert_eq!(share(1024, 0), 1_024_000);
+    }
+
+    #[test]
+    fn a_users_value_replaces_a_default() {
+        let mut settings = settings();
+        settings.properties.insert("fetch.queue.backoff.ms".into(), "7".into());
+        settings.properties.insert("max.partition.fetch.bytes".into(), "70000".into());
+        let config = settings.client_config();
+        assert_eq!(config.get("fetch.queue.backoff.ms"), Some("7"));
+        assert_eq!(config.get("fetch.message.max.bytes"), None);
     }
 }

@@ -173,6 +173,12 @@ impl DrainQueue {
         WriterWake(Arc::clone(&self.queue.0.wake))
     }
 
+    /// How many things wait in it, stale ones of earlier assignments counted.
+    pub fn waiting(&self) -> usize {
+        // SAFETY: the queue is valid.
+        unsafe { native::rd_kafka_queue_length(self.queue.0.queue.as_ptr()) }
+    }
+
     /// The next item, without waiting. It lives until the next call.
     pub fn poll(&mut self) -> Option<Item<'_>> {
         self.current = None;
