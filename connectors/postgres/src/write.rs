@@ -18,8 +18,9 @@ use crate::statement::{Parameter, Prepared, Statement};
 
 /// Bytes of one message of a COPY.
 const SEND_BYTES: usize = 256 * 1024;
-/// invalid_binary_representation: our bytes are right for the type that we know, so the type must be another by now.
-const BINARY_MISMATCH: &str = "22P03";
+/// What a COPY answers when its bytes are not those of the column's type: invalid_binary_representation, bad_copy_file_format, protocol_violation ("insufficient
+/// data left in message") and an internal error (jsonb's version byte). Our bytes are right for the type that we know, so it must be another by now.
+const BINARY_MISMATCH: [&str; 4] = ["22P03", "22P04", "08P01", "XX000"];
 
 /// Sends a batch's statements.
 ///
@@ -58,8 +59,22 @@ async fn copy(tx: &mut Tx, table: &Table, sql: &str, bytes: &[u8]) -> Result<(),
             return Err(mid_copy(failed(error)));
         }
     }
-    copy.finish().await.map_err(failed)?;
+    copy.finish().await.map_err(|error| mismatch(failed(error)))?;
     Ok(())
+}
+
+fn mismatch(error: SinkError) -> SinkError {
+    match error {
+        SinkError::Failed(mut failure)
+            if failure.session_alive
+                && failure.sql_state.as_deref().is_some_and(|state| BINARY_MISMATCH.contains(&state)) =>
+        {
+            failure.class = Class::StaleCatalog;
+            failure.data = None;
+            SinkError::Failed(failure)
+        }
+        other => other,
+    }
 }
 
 /// The COPY was neither finished nor aborted: whatever the error says, this connection is not to be used again.
@@ -80,10 +95,7 @@ fn failed(doing: &str, table: &Table, error: sqlx::Error) -> SinkError {
         .and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
         .map(concerned);
     match SinkError::from(error) {
-        SinkError::Failed(mut failure) => {
-            if failure.sql_state.as_deref() == Some(BINARY_MISMATCH) {
-                failure.class = Class::StaleCatalog;
-            }
+        SinkError::Failed(failure) => {
             let doing = format!("{doing} {}{}", table.display(), concerned.unwrap_or_default());
             SinkError::Failed(failure.context(&doing))
         }
