@@ -32,7 +32,13 @@ fn writer(partitions: i32, records: i64) -> Writer {
     let mut writer = Writer::default();
     for partition in 0..partitions {
         let claim = ClaimNumber(partition as u64 + 1);
-        writer.step(Event::HandedOver { place: place(partition), claim, fence: fence(1), start: 0, alone: false });
+        writer.step(Event::HandedOver {
+            place: place(partition),
+            claim,
+            fence: fence(1),
+            start: 0,
+            alone: false,
+        });
         for offset in 0..records {
             assert_eq!(writer.take(&place(partition), offset), Taken::From(offset));
         }
@@ -167,7 +173,13 @@ fn in_doubt_is_settled_before_anything_runs_and_the_parts_still_mine_decide() {
         // They disagree: neither is believed.
         (mine(2), mine(0), vec![], vec![(0, Gone::Odd { found: 2 }), (1, Gone::Odd { found: 0 })], vec![]),
         (mine(7), mine(7), vec![], vec![(0, Gone::Odd { found: 7 }), (1, Gone::Odd { found: 7 })], vec![]),
-        (mine(-1), mine(-1), vec![], vec![(0, Gone::Rewound { found: -1 }), (1, Gone::Rewound { found: -1 })], vec![]),
+        (
+            mine(-1),
+            mine(-1),
+            vec![],
+            vec![(0, Gone::Rewound { found: -1 }), (1, Gone::Rewound { found: -1 })],
+            vec![],
+        ),
     ];
     for (first, second, expect_stored, expect_gone, expect_runs) in table {
         let (mut writer, _) = gathered(2, 2);
@@ -238,7 +250,11 @@ fn a_bad_record_without_coordinates_is_found_by_prefix_on_top_of_everything_befo
     loop {
         let (_, from, to) = told.last().unwrap()[0];
         assert_eq!(from, committed, "nothing runs beyond an undecided record");
-        let event = if (from..to).contains(&5) { Event::BadSomewhere { description: description() } } else { Event::Committed };
+        let event = if (from..to).contains(&5) {
+            Event::BadSomewhere { description: description() }
+        } else {
+            Event::Committed
+        };
         if matches!(event, Event::Committed) {
             committed = to;
         }
@@ -396,7 +412,13 @@ impl World {
         self.queue.insert(partition, start);
         self.held.insert(partition, claim);
         let fence = fence(self.epochs);
-        self.step(Event::HandedOver { place: place(partition), claim, fence, start, alone: self.claims.is_multiple_of(5) });
+        self.step(Event::HandedOver {
+            place: place(partition),
+            claim,
+            fence,
+            start,
+            alone: self.claims.is_multiple_of(5),
+        });
     }
 
     /// Another owner claims: the row is not ours any more.
@@ -413,11 +435,13 @@ impl World {
             let place = place(partition);
             if is_control(at) {
                 if let Taken::From(from) = self.writer.pass(&place, at + 1) {
-                    let builder = self.gathering.entry(partition).or_insert_with(|| SliceBuilder::new(place, from));
+                    let builder =
+                        self.gathering.entry(partition).or_insert_with(|| SliceBuilder::new(place, from));
                     builder.pass_to(at + 1);
                 }
             } else if let Taken::From(from) = self.writer.take(&place, at) {
-                let builder = self.gathering.entry(partition).or_insert_with(|| SliceBuilder::new(place, from));
+                let builder =
+                    self.gathering.entry(partition).or_insert_with(|| SliceBuilder::new(place, from));
                 builder.push(at, None, None, None, Some(b"v"), []);
             }
         }
@@ -425,7 +449,9 @@ impl World {
 
     fn gather(&mut self) {
         if self.writer.is_idle() && !self.gathering.is_empty() {
-            let parts = std::mem::take(&mut self.gathering).into_values().map(|builder| Part::whole(Arc::new(builder.build())));
+            let parts = std::mem::take(&mut self.gathering)
+                .into_values()
+                .map(|builder| Part::whole(Arc::new(builder.build())));
             let parts = parts.collect();
             self.step(Event::Gathered { parts });
         }
@@ -441,7 +467,10 @@ impl World {
                 row.epoch == step.fence.epoch && row.offset == step.interval.from
             })
             .collect();
-        let first_bad = parts.iter().flat_map(Part::records).find(|record| record.offset() == 33 && record.partition() == 1);
+        let first_bad = parts
+            .iter()
+            .flat_map(Part::records)
+            .find(|record| record.offset() == 33 && record.partition() == 1);
         match how % 8 {
             1 => return self.step(Event::RolledBack { class: Class::Transient }),
             2 => return self.step(Event::RolledBack { class: Class::SickObject }),
@@ -462,7 +491,8 @@ impl World {
         }
         for (part, step) in parts.iter().zip(&steps) {
             let interval = step.interval;
-            let expected: Vec<i64> = (interval.from..interval.to).filter(|offset| !is_control(*offset)).collect();
+            let expected: Vec<i64> =
+                (interval.from..interval.to).filter(|offset| !is_control(*offset)).collect();
             let written: Vec<i64> = part.records().map(|record| record.offset()).collect();
             assert_eq!(written, expected, "rows of exactly the offsets passed over");
             self.rows.entry(step.place.partition).or_default().offset = interval.to;
