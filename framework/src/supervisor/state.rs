@@ -596,3 +596,6 @@ impl Partitions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -648,3 +648,6 @@ fn split(run: &Run) -> Option<(Run, Run)> {
     let right = Held { part: right, ..held.clone() };
     Some((Run { held: vec![left], ..run.clone() }, Run { held: vec![right], ..run.clone() }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,7 +109,7 @@ async fn rows_under_row_level_security_go_without_copy() {
         .schema
         .execute(&format!(
             "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT INSERT ON t, paths TO {role};
-             CREATE POLICY some ON t FOR INSERT WITH CHECK (n < 5000)"
+             CREATE POLICY below ON t FOR INSERT WITH CHECK (n < 5000)"
         ))
         .await;
     let theirs = fixture.acting_as(&role);
