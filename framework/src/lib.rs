@@ -15,7 +15,9 @@ pub use batch::{Batch, Encoded, Part, Slice, SliceBuilder, SliceEnd};
 mod error;
 pub use error::{BadRecord, Class, CommitFailure, DataError, Failure, Reason, SinkError};
 mod sink;
-pub use sink::{Sink, Written};
+pub use sink::Sink;
+mod written;
+pub use written::{Counts, Written};
 
 pub mod store;
 

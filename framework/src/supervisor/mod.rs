@@ -10,6 +10,7 @@ mod promise;
 mod run;
 mod settings;
 mod sinks;
+mod stalls;
 mod starts;
 mod state;
 mod watch;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::batch::{Part, SliceBuilder};
 use crate::record::TopicPartition;
+use crate::writer::holdings::First;
 
 /// How often progress without rows may begin a transaction of its own.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -125,8 +126,11 @@ impl Gathering {
         parts
     }
 
-    /// Records gathered of a partition, and the timestamp of the first one.
-    pub(crate) fn of(&self, place: &TopicPartition) -> usize {
-        self.builders.get(place).map_or(0, SliceBuilder::len)
+    /// What was gathered: partition, number of records, and the first of them.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&TopicPartition, usize, Option<First>)> {
+        self.builders.iter().map(|(place, builder)| {
+            let first = builder.first().map(|(from, timestamp)| First { from, timestamp });
+            (place, builder.len(), first)
+        })
     }
 }

@@ -18,13 +18,16 @@ use crate::error::{Class, Failure, Reason};
 use crate::kafka::{ClaimNumber, DrainQueue, Item, RawRecord};
 use crate::metrics::emit::{self, Gap, TopicMeter};
 use crate::record::TopicPartition;
-use crate::sink::{Sink, Written};
+use crate::sink::Sink;
 use crate::store::{Fence, Settled, Step, Store};
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
+use crate::writer::holdings::{Buffered, Holdings};
 use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Writer};
 use crate::writer::transaction::{Outcome, Took};
+use crate::writer::verdict::verdict;
+use crate::written::TopicBooks;
 
 /// Items popped before the writer looks at anything else.
 const DRAIN_MAX: usize = 512;
@@ -76,17 +79,6 @@ pub(crate) struct WriterHandle {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Records gathered and not yet committed, by partition; for metrics.
-pub(crate) type Buffered = Arc<std::sync::Mutex<HashMap<TopicPartition, Held>>>;
-
-/// What a writer holds of a partition.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held {
-    pub(crate) records: usize,
-    /// Timestamp of the first record that is not stored yet.
-    pub(crate) first_timestamp: Option<i64>,
-}
-
 impl WriterHandle {
     /// Time since the loop's last turn.
     pub(crate) fn idle_for(&self) -> Duration {
@@ -112,7 +104,8 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
     let (instructions, inbox) = unbounded_channel();
     let started = Instant::now();
     let last_turn = Arc::new(AtomicU64::new(0));
-    let buffered = Buffered::default();
+    let holdings = Holdings::default();
+    let buffered = holdings.shared();
     let runtime = tokio::runtime::Handle::current();
     let lane: Lane<S, K> = Lane {
         index,
@@ -131,10 +124,10 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         sink: None,
         sinks_opened: 0,
         settle_token: None,
+        settling: Vec::new(),
         wake_at: None,
         trouble: None,
-        buffered: Arc::clone(&buffered),
-        in_flight: HashMap::new(),
+        holdings,
         meters: HashMap::new(),
     };
     let turn = Turn { last: Arc::clone(&last_turn), started };
@@ -182,11 +175,12 @@ struct Lane<S: Store, K: Sink<S>> {
     sinks_opened: u64,
     /// The token that every attempt at the present settle writes.
     settle_token: Option<Uuid>,
+    /// The steps that are being settled.
+    settling: Vec<Step>,
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
     trouble: Option<(Class, Instant)>,
-    buffered: Buffered,
-    in_flight: HashMap<TopicPartition, Held>,
+    holdings: Holdings,
     meters: HashMap<Arc<str>, TopicMeter>,
 }
 
@@ -228,6 +222,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 not_empty = self.drain(&mut queue);
             }
             self.begin();
+            self.publish();
         }
     }
 
@@ -269,7 +264,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     fn instruct(&mut self, instruction: Instruction) {
         match instruction {
             Instruction::HandOver { place, claim, fence, start, alone } => {
+                let begins = place.clone();
                 self.step(Event::HandedOver { place, claim, fence, start, alone });
+                self.holdings.hand_over(&begins);
             }
             Instruction::Release { place, claim, finish } => {
                 self.step(Event::Released { place, claim, finish })
@@ -328,6 +325,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 );
                 let bytes = builder.bytes() - before;
                 self.gathering.pushed(bytes, now);
+                self.holdings.touch();
                 if gap {
                     self.meter(&place.topic).gap(Gap::Missing);
                 }
@@ -341,6 +339,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         let place = self.gathering.place(topic, partition);
         if let Taken::From(from) = self.state.pass(&place, offset) {
             self.gathering.builder(&place, from).pass_to(offset);
+            self.meter(&place.topic).gap(Gap::Missing);
         }
     }
 
@@ -358,7 +357,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             None if self.gathering.due().is_some_and(|due| due <= now) => self.gathering.close(now),
             None => return,
         };
-        self.count_read(&parts);
+        self.holdings.begin(&parts);
         self.step(Event::Gathered { parts });
         // What was prepared and not run belonged to partitions that have left.
         self.ready = None;
@@ -373,19 +372,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         self.ready = Some(prepared);
     }
 
-    fn count_read(&mut self, parts: &[Part]) {
-        for part in parts {
-            let place = part.topic_partition();
-            let first_timestamp = part.records().next().and_then(|record| record.timestamp());
-            self.in_flight.insert(place.clone(), Held { records: part.len(), first_timestamp });
-        }
-        self.publish();
-    }
-
-    fn publish(&self) {
-        if let Ok(mut buffered) = self.buffered.lock() {
-            buffered.clone_from(&self.in_flight);
-        }
+    fn publish(&mut self) {
+        let ready = self.ready.as_ref().map(|prepared| prepared.batch.parts()).unwrap_or_default();
+        self.holdings.publish(&self.gathering, ready);
     }
 
     fn meter(&mut self, topic: &Arc<str>) -> &TopicMeter {
@@ -423,9 +412,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn report(&mut self, report: Report) {
-        if let Report::Stored { place, .. } = &report {
-            self.in_flight.remove(place);
-            self.publish();
+        if let Report::Stored { place, offset, records, .. } = &report {
+            self.holdings.stored(place, *offset, *records);
         }
         self.say(Said::Report(report));
     }
@@ -443,11 +431,11 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             // Encoded again without it, when it runs.
             self.ready = Some(Prepared::new(kept));
         }
-        self.in_flight.remove(place);
-        self.publish();
+        self.holdings.discard(place);
     }
 
     fn take_off(&mut self, parts: Vec<Part>, steps: Vec<Step>) {
+        self.holdings.run(&parts);
         let prepared = match self.ready.take() {
             Some(prepared) if prepared.batch.parts() == parts => prepared,
             _ => Prepared::new(parts),
@@ -498,39 +486,30 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     fn count_outcome(&mut self, outcome: &Outcome, prepared: &Prepared, took: &Took) {
         let group = Arc::clone(&self.settings.group);
         match outcome {
-            Outcome::Committed(written) => {
+            Outcome::Committed(books) => {
                 emit::transaction(&group, "committed");
                 for (phase, lasted) in took.phases() {
                     emit::took(&group, phase, lasted);
                 }
                 emit::batch(&group, &prepared.batch);
-                self.count_records(&prepared.batch, written);
+                self.count_records(&prepared.batch, books);
                 self.well();
             }
             Outcome::InDoubt(_) => emit::transaction(&group, "in_doubt"),
+            Outcome::Bad(records) => {
+                emit::transaction(&group, "rolled_back");
+                self.holdings.bad(prepared.batch.parts(), records);
+            }
             _ => emit::transaction(&group, "rolled_back"),
         }
     }
 
-    /// The books by topic: what the sink says of a batch of one topic, or of a batch that became rows whole. A mixed batch of which something was left out
-    /// cannot be told apart by topic; what became of its records is counted without a topic.
-    fn count_records(&mut self, batch: &Batch, written: &Written) {
-        let mut read: HashMap<Arc<str>, usize> = HashMap::new();
+    fn count_records(&mut self, batch: &Batch, books: &[TopicBooks]) {
         for part in batch.parts() {
-            *read.entry(Arc::clone(&part.topic_partition().topic)).or_default() += part.len();
             self.meter(&part.topic_partition().topic).latency(part);
         }
-        let (one_topic, whole) = (read.len() == 1, written.records == batch.len());
-        for (topic, count) in read {
-            let share = match (one_topic, whole) {
-                (true, _) => *written,
-                (false, true) => Written::records(count),
-                (false, false) => Written::default(),
-            };
-            self.meter(&topic).committed(count, &share);
-        }
-        if !one_topic && !whole {
-            self.meter(&Arc::from("")).committed(0, written);
+        for of_topic in books {
+            self.meter(&of_topic.topic).committed(of_topic);
         }
     }
 
@@ -587,6 +566,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         let token = *self.settle_token.get_or_insert_with(Uuid::new_v4);
         // The old connection is closed: its session is shut out by the settle.
         self.connection = None;
+        self.settling.clone_from(&steps);
         let (store, call_max) = (Arc::clone(&self.store), self.settings.call_max);
         self.settle = Some(self.runtime.spawn(async move {
             match tokio::time::timeout(call_max, store.settle(&steps, token)).await {
@@ -601,6 +581,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         match answer {
             Ok(Ok(verdicts)) => {
                 self.settle_token = None;
+                emit::settled(&self.settings.group, verdict(&self.settling, &verdicts));
                 self.step(Event::Settled { verdicts });
             }
             Ok(Err(failure)) => {
