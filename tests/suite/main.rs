@@ -2,5 +2,9 @@
 
 mod basics;
 mod command;
+mod logs;
+mod metrics;
 mod readme;
 mod rig;
+mod scrape;
+mod startup;

@@ -218,6 +218,19 @@ impl Kafka {
         self.watermarks(topic, partition).await.high
     }
 
+    /// Whether the coordinator knows a consumer group of this name.
+    pub async fn has_group(&self, group: &str) -> bool {
+        let group = group.to_owned();
+        self.blocking(move |kafka| {
+            let consumer = plain_consumer(&kafka.bootstrap, &[]);
+            poll_until("its groups", || {
+                let list = consumer.fetch_group_list(None, CALL).ok()?;
+                Some(list.groups().iter().any(|known| known.name() == group && known.state() != "Dead"))
+            })
+        })
+        .await
+    }
+
     /// The topic's id in Kafka's base64 form. It changes when a topic is deleted and made again.
     pub async fn topic_id(&self, topic: &str) -> String {
         let topic = topic.to_owned();
