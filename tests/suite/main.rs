@@ -2,5 +2,6 @@
 
 mod basics;
 mod command;
+mod faults;
 mod readme;
 mod rig;

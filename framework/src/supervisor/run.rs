@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch::Receiver;
 
-use crate::error::Failure;
+use crate::error::{BadRecord, Failure, Reason};
 use crate::kafka::{self, Command, ConsumerHandle, FatalKind, TopicState};
 use crate::metrics::emit;
 use crate::record::TopicPartition;
@@ -31,6 +31,8 @@ const REVOKE_MAX: Duration = Duration::from_secs(1);
 const CLOSE_MAX: Duration = Duration::from_secs(6);
 /// After the drain deadline: time for writers to withdraw what can be withdrawn.
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
+/// How long a record may wait for the row that its foreign key refers to.
+const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(250);
 
 /// Runs a sink to its end: a client that dies is replaced, with back-off.
@@ -118,6 +120,8 @@ struct Supervisor<S: Store> {
     /// The fences that the last look was given; a row that differs from its own is a word from outside.
     fences: HashMap<TopicPartition, Option<Fence>>,
     topic_ids: HashMap<Arc<str>, String>,
+    /// Records that wait for the row that they refer to: offset, and since when.
+    orphans: HashMap<TopicPartition, (i64, Instant)>,
     revoke: Option<(Instant, Instant)>,
     stopping: Option<Stopping>,
     over: Option<Over>,
@@ -191,6 +195,7 @@ impl<S: Store> Supervisor<S> {
             active: HashSet::new(),
             fences: HashMap::new(),
             topic_ids: HashMap::new(),
+            orphans: HashMap::new(),
             revoke: None,
             stopping: None,
             over: None,
@@ -367,6 +372,10 @@ impl<S: Store> Supervisor<S> {
                 self.chronicle.stored(records);
                 self.step(Event::Stored { place, claim, offset, fence });
             }
+            Report::Refenced { place, claim, fence } => self.step(Event::Refenced { place, claim, fence }),
+            Report::Gone { place, claim, why: Gone::Stopped(bad) } if self.may_wait(&bad) => {
+                self.step(Event::Orphaned { place, claim });
+            }
             Report::Gone { place, claim, why } => {
                 self.gone(&place, &why);
                 self.step(Event::Gone { place, claim, why });
@@ -374,6 +383,33 @@ impl<S: Store> Supervisor<S> {
             // The failure itself came as a word of its own.
             Report::Fatal => {}
         }
+    }
+
+    /// The row that a record refers to may come by another partition, through this writer or any other: for some time the record is tried again before it
+    /// counts as bad. Meanwhile its partition is out of the queue, so that the row can come.
+    fn may_wait(&mut self, bad: &BadRecord) -> bool {
+        if bad.reason != Reason::ForeignKey {
+            return false;
+        }
+        let now = Instant::now();
+        let (offset, since) = self.orphans.entry(bad.place.clone()).or_insert((bad.offset, now));
+        if *offset != bad.offset {
+            (*offset, *since) = (bad.offset, now);
+        }
+        if since.elapsed() >= FOREIGN_KEY_WAIT {
+            self.orphans.remove(&bad.place);
+            return false;
+        }
+        if *since == now {
+            tracing::warn!(
+                "{}@{}: {}; waiting up to {} s for the row that it refers to",
+                bad.place,
+                bad.offset,
+                bad.message,
+                FOREIGN_KEY_WAIT.as_secs()
+            );
+        }
+        true
     }
 
     fn gone(&mut self, place: &TopicPartition, why: &Gone) {
