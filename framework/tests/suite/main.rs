@@ -3,6 +3,9 @@
 //!
 //! Each test has its own topic, group and schema; nothing waits but by polling for a state with a deadline.
 
+// Clippy allows these in test functions of itself, but not in what they share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod broker_facts;
 mod consumer_thread;
 mod member;
