@@ -106,7 +106,9 @@ impl Member {
     pub(crate) async fn next(&mut self) -> Event {
         loop {
             let next = tokio::time::timeout(DEADLINE, self.events.recv()).await;
-            let event = next.unwrap_or_else(|_| panic!("no event; before: {:?}", self.passed));
+            let event = next.unwrap_or_else(|_| {
+                panic!("no event, last turn {:?} ago; before: {:?}", self.handle.last_tick(), self.passed)
+            });
             let event = event.expect("the thread ended without a word");
             self.passed.push(event.clone());
             match &event {
