@@ -240,19 +240,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Where the run in flight stands.
-    pub(crate) fn phase(&self) -> Phase {
-        self.phase
-    }
-
     /// Whether nothing is in flight and nothing waits.
     pub(crate) fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
-    }
-
-    /// Whether any partition is here.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.intakes.is_empty() && self.is_idle()
     }
 
     /// Takes a record at `offset`, or not: answers the offset from which a slice that begins with it begins.

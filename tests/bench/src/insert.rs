@@ -91,11 +91,15 @@ fn figure(writers: usize, runs: &[Run], by_psql: &[f64], psql_cpu: f64) -> Figur
         median(&all(|run| run.kafka_cpu)),
     );
     if let Some(last) = runs.last() {
-        let threads: Vec<_> =
-            last.threads.iter().map(|(name, cpu)| format!("{name} {cpu:.2}")).collect();
+        let threads: Vec<_> = last.threads.iter().map(|(name, cpu)| format!("{name} {cpu:.2}")).collect();
         let phases: Vec<_> =
             last.phases.iter().map(|(phase, took)| format!("{phase} {:.1} ms", took * 1000.0)).collect();
-        let _ = write!(note, "\nlast run: µs a row by thread: {}; a transaction: {}", threads.join(", "), phases.join(", "));
+        let _ = write!(
+            note,
+            "\nlast run: µs a row by thread: {}; a transaction: {}",
+            threads.join(", "),
+            phases.join(", ")
+        );
     }
     let (name, target) =
         if writers == 1 { ("insert_one_writer", ">= 0.9") } else { ("insert_two_writers", ">= 1.2") };
@@ -109,8 +113,8 @@ impl<'s> Insert<'s> {
         let mut first = 0;
         while first < rows {
             let last = rows.min(first + PRODUCE_CHUNK);
-            let records = (first..last)
-                .map(|n| Record::to((n % PARTITIONS as u64) as i32).value(data::order(n)));
+            let records =
+                (first..last).map(|n| Record::to((n % PARTITIONS as u64) as i32).value(data::order(n)));
             kafka.produce(&topic, records).await;
             first = last;
         }
@@ -174,12 +178,16 @@ impl<'s> Insert<'s> {
         let a_row = |seconds: f64, rows: f64| seconds * 1e6 / rows;
         let counted = self.rows as f64 - first.1;
         let threads = cost::within(&watched.samples, first.0, last.0);
-        let mut threads: Vec<_> = threads.into_iter().map(|(name, cpu)| (name, a_row(cpu, counted))).collect();
+        let mut threads: Vec<_> =
+            threads.into_iter().map(|(name, cpu)| (name, a_row(cpu, counted))).collect();
         threads.sort_by(|a, b| b.1.total_cmp(&a.1));
         threads.retain(|(_, cpu)| *cpu >= 0.005);
         let phases = ["advance", "write", "guard", "commit"].map(|phase| {
             let value = |part: &str| {
-                let name = format!("oncesink_transaction_seconds_{part}{{group=\"bench-{}\",phase=\"{phase}\"}}", self.runs);
+                let name = format!(
+                    "oncesink_transaction_seconds_{part}{{group=\"bench-{}\",phase=\"{phase}\"}}",
+                    self.runs
+                );
                 watched.metrics.get(&name).copied().unwrap_or(f64::NAN)
             };
             (phase, value("sum") / value("count"))

@@ -80,11 +80,7 @@ async fn main() -> std::process::ExitCode {
 async fn measure(asked: &Asked) -> Vec<Figure> {
     let mut figures = Vec::new();
     // Commit times come from the server's own books; the rest is nearer to a server's defaults than what tests start.
-    let settings = [
-        ("track_commit_timestamp", "on"),
-        ("shared_buffers", "128MB"),
-        ("max_wal_size", "1GB"),
-    ];
+    let settings = [("track_commit_timestamp", "on"), ("shared_buffers", "128MB"), ("max_wal_size", "1GB")];
     let postgres = PostgresServer::start_with(&settings).await;
     cost::print_load();
     if asked.wants("encode") {
