@@ -2,6 +2,7 @@
 
 mod basics;
 mod command;
+mod example;
 mod faults;
 mod readme;
 mod rebalance;
