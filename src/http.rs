@@ -45,7 +45,6 @@ fn builder() -> Result<PrometheusBuilder, BuildError> {
 /// A listener that holds its port.
 pub(crate) struct Bound {
     listener: TcpListener,
-    address: SocketAddr,
 }
 
 impl Bound {
@@ -58,15 +57,8 @@ impl Bound {
         };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        if listen.port() == 0 {
-            tracing::info!("http.listen: picked {address}");
-        }
-        Ok(Self { listener, address })
-    }
-
-    /// Where it listens.
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
+        tracing::info!("metrics and health at http://{address}");
+        Ok(Self { listener })
     }
 
     /// Serves until `stop`.
@@ -179,7 +171,7 @@ mod tests {
     #[tokio::test]
     async fn answers_and_a_taken_port() {
         let bound = Bound::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let address = bound.address();
+        let address = bound.listener.local_addr().unwrap();
         let taken = Bound::bind(address).await.err().unwrap();
         assert_eq!(taken.exit, Exit::Preflight);
         assert!(taken.message.starts_with(&format!("http.listen: cannot listen on {address}: ")));

@@ -19,7 +19,6 @@ mod output;
 pub use operated::Operated;
 mod http;
 mod place;
-mod promise;
 mod registry;
 mod signals;
 mod verbs;

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use async_trait::async_trait;
-use oncesink::config::SinkSection;
+use oncesink::config::{Secret, SinkSection};
 use oncesink::postgres::{Meaning, Moved, Postgres, PostgresConfig, Preflight, Reset, StatusRow, VerbError};
 use oncesink::store::Store;
 use oncesink::{Failure, TopicPartition};
@@ -59,8 +59,9 @@ impl Operated for Postgres {
     }
 
     fn of(sink: &SinkSection, group: &str, who: &str) -> Result<Self, Failure> {
-        let mut config = PostgresConfig::new(sink.target.url.expose()).with_offsets(&sink.target.offsets);
-        config.password = sink.target.password.as_ref().map(|password| password.expose().to_owned());
+        let read = |secret: &Secret| secret.current().map_err(Failure::fatal);
+        let mut config = PostgresConfig::new(read(&sink.target.url)?).with_offsets(&sink.target.offsets);
+        config.password = sink.target.password.as_ref().map(read).transpose()?;
         config.timeouts.statement = sink.timeout;
         Ok(Self::new(config, group)?.acting_as(who))
     }

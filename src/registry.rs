@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use oncesink::config::{Config, ConfigError, Kind, SinkSection};
+use oncesink::config::{Config, ConfigError, KafkaSection, Kind, SinkSection};
 use oncesink::postgres::{Meaning, Moved, Preflight, Reset, StatusRow, VerbError};
-use oncesink::{Failure, Sink, SinkError, TopicPartition};
+use oncesink::{Failure, Sink, SinkError, SinkSettings, SinkTask, TopicPartition};
 
 use crate::exit::Failed;
 use crate::operated::Operated;
@@ -61,6 +61,15 @@ pub(crate) trait AnyKind: Send + Sync {
     /// The store of this sink, or of another group in the same database.
     fn store(&self, sink: &SinkSection, group: &str, who: &str) -> Result<Box<dyn AnyStore>, Failure>;
 
+    /// The sink, ready to run.
+    fn task(
+        &self,
+        kafka: &KafkaSection,
+        sink: &SinkSection,
+        who: &str,
+        until_end: bool,
+    ) -> Result<SinkTask, Failure>;
+
     /// Opens the sink in a transaction that is rolled back, and says where each topic's rows would go.
     async fn targets(&self, sink: &SinkSection, who: &str) -> Result<Vec<(Arc<str>, String)>, SinkError>;
 }
@@ -79,6 +88,23 @@ impl<S: Operated, K: Sink<S>> AnyKind for Typed<S, K> {
 
     fn store(&self, sink: &SinkSection, group: &str, who: &str) -> Result<Box<dyn AnyStore>, Failure> {
         Ok(Box::new(Erased(S::of(sink, group, who)?)))
+    }
+
+    fn task(
+        &self,
+        kafka: &KafkaSection,
+        sink: &SinkSection,
+        who: &str,
+        until_end: bool,
+    ) -> Result<SinkTask, Failure> {
+        let store = Arc::new(S::of(sink, &sink.group, who)?);
+        let mut settings = SinkSettings::new(kafka, sink);
+        settings.until_end = until_end;
+        let section = sink.clone();
+        let config = Arc::new(move || {
+            section.sink_config::<K::Config>().map_err(|error| Failure::fatal(error.to_string()))
+        });
+        Ok(SinkTask::new::<S, K>(settings, store, config))
     }
 
     async fn targets(&self, sink: &SinkSection, who: &str) -> Result<Vec<(Arc<str>, String)>, SinkError> {

@@ -1,12 +1,13 @@
 //! `check`: what `run` looks at before it consumes anything, by itself, with a verdict a line.
 
 use oncesink::config::{KafkaSection, SinkSection};
+use oncesink::kafka::TopicState;
+use oncesink::promise;
 use serde::Serialize;
 
 use super::{Context, cluster, who};
 use crate::exit::{Exit, Failed};
 use crate::output::table;
-use crate::promise::promise;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
@@ -36,18 +37,6 @@ pub(crate) struct Findings {
 impl Findings {
     pub(crate) fn ok(&self) -> bool {
         self.checks.iter().all(|finding| finding.ok)
-    }
-
-    pub(crate) fn promises(&self) -> &[String] {
-        &self.promises
-    }
-
-    /// What must be mended, a line each.
-    pub(crate) fn problems(&self) -> String {
-        let bad = self.checks.iter().filter(|finding| !finding.ok);
-        bad.map(|finding| format!("{} {}: {}", finding.what, finding.place, finding.says))
-            .collect::<Vec<_>>()
-            .join("\n")
     }
 
     fn text(&self) -> String {
@@ -87,7 +76,16 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
         let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
         for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
-            let (_, count) = cluster::present(facts)?;
+            let count = match facts.state {
+                TopicState::Exists { partitions, .. } => partitions,
+                TopicState::Unknown => {
+                    said.push(format!(
+                        "topic {name}: does not exist yet, it will be read from its beginning"
+                    ));
+                    continue;
+                }
+                TopicState::Error(reason) => return Err(format!("topic {name}: {reason}")),
+            };
             let places = cluster::partitions(&name, count);
             let ends = monitor.ends(&places).await.map_err(|error| error.to_string())?;
             let mut records = 0;
@@ -136,7 +134,8 @@ async fn database(context: &Context, sink: &SinkSection, findings: &mut Findings
     let well = verdict.is_ok();
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
     if let (true, Ok(targets)) = (well, targets) {
-        findings.promises.push(promise(sink, &offsets, &targets));
+        let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();
+        findings.promises.push(promise(&sink.name, &sink.group, &offsets, &tables));
     }
     Ok(())
 }
@@ -155,7 +154,6 @@ mod tests {
             promises: vec!["orders: exactly once".into()],
         };
         assert!(!findings.ok());
-        assert_eq!(findings.problems(), "offsets public.kafka_offsets: no such table");
         assert_eq!(
             findings.text(),
             "kafka    b:9092                ok   1 broker\noffsets  public.kafka_offsets  FIX  no such table\norders: exactly once"

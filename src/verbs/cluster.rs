@@ -1,6 +1,5 @@
 //! What verbs ask Kafka, through a client without a group.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use oncesink::TopicPartition;
@@ -11,8 +10,7 @@ use crate::exit::Failed;
 
 /// A client without a group.
 pub(crate) fn monitor(kafka: &KafkaSection) -> Result<Monitor, Failed> {
-    let properties: BTreeMap<String, String> =
-        kafka.properties.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let properties = kafka.current().map_err(Failed::configuration)?;
     Monitor::new(&properties).map_err(|error| Failed::configuration(format!("kafka: {error}")))
 }
 

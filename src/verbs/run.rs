@@ -1,13 +1,11 @@
 //! `run`: the sinks until a signal, or until the ends of their topics are stored.
-//!
-//! SEAM: everything up to the hand-over to the framework's runtime is here; the hand-over itself is [`hand_over`].
 
 use std::sync::Arc;
 
-use oncesink::metrics::Live;
-use tokio::sync::watch;
+use oncesink::metrics::{Live, PartitionSeries};
+use oncesink::{Ended, LiveSink};
 
-use super::{Context, check};
+use super::{Context, who};
 use crate::exit::{Exit, Failed};
 use crate::http::{self, Bound};
 use crate::signals;
@@ -16,28 +14,68 @@ pub(crate) async fn run(context: Context, until_end: bool) -> Result<Exit, Faile
     let stopped = signals::listen()?;
     let recorded = http::recorder()?;
     let bound = Bound::bind(context.config.http.listen).await?;
-    let findings = check::look(&context).await?;
-    if !findings.ok() {
-        return Err(Failed::preflight(findings.problems()));
+    let mut tasks = Vec::new();
+    for sink in &context.config.sinks {
+        let kind = context.registry.of(sink)?;
+        let task = kind.task(&context.config.kafka, sink, &who(), until_end);
+        tasks.push(task.map_err(|failure| super::at(sink, failure))?);
     }
-    for promise in findings.promises() {
-        tracing::info!("{promise}");
-    }
-    let (live, running) = hand_over(context, until_end, stopped.clone())?;
-    let serving = tokio::spawn(bound.serve(live, recorded, signals::stopped(stopped)));
-    let exit = running.await;
+    let live = Arc::new(All(tasks.iter().map(oncesink::SinkTask::live).collect()));
+    let serving = tokio::spawn(bound.serve(live, recorded, std::future::pending()));
+    let ended = oncesink::run(tasks, signals::stopped(stopped)).await;
     serving.abort();
-    exit
+    Ok(exit(&ended))
 }
 
-type Running = std::pin::Pin<Box<dyn Future<Output = Result<Exit, Failed>> + Send>>;
+/// The worst that happened decides, but a sink that ended by itself does not count as long as another one did its work.
+fn exit(ended: &[(Arc<str>, Ended)]) -> Exit {
+    let mut codes = Vec::new();
+    for (name, ended) in ended {
+        codes.push(match ended {
+            Ended::Stopped | Ended::Reached => Exit::Done,
+            Ended::Short(_) => Exit::Fatal,
+            Ended::DrainPassed => {
+                tracing::warn!(
+                    "{name}: the drain deadline passed with a COMMIT unanswered; the next claim finds out"
+                );
+                Exit::DrainPassed
+            }
+            Ended::Refused(failure) => {
+                tracing::error!("{name}: {failure}");
+                Exit::Preflight
+            }
+            Ended::Fatal(failure) => {
+                tracing::error!("{name}: ended: {failure}");
+                Exit::Fatal
+            }
+        });
+    }
+    let failed = |code: &Exit| matches!(code, Exit::Fatal | Exit::Preflight);
+    let short = ended.iter().any(|(_, ended)| matches!(ended, Ended::Short(_)));
+    if codes.contains(&Exit::DrainPassed) {
+        Exit::DrainPassed
+    } else if short {
+        Exit::Fatal
+    } else if codes.iter().all(failed) {
+        codes.into_iter().next().unwrap_or(Exit::Fatal)
+    } else {
+        Exit::Done
+    }
+}
 
-/// SEAM for `oncesink::run(sinks, shutdown)`: what answers probes, and the future that ends with the sinks.
-fn hand_over(
-    context: Context,
-    until_end: bool,
-    stopped: watch::Receiver<bool>,
-) -> Result<(Arc<dyn Live>, Running), Failed> {
-    let _ = (context, until_end, stopped);
-    Err(Failed::new(Exit::Fatal, "run: the runtime is not part of this build; nothing was consumed"))
+/// All sinks of the process.
+struct All(Vec<Arc<LiveSink>>);
+
+impl Live for All {
+    fn partition_series(&self) -> Vec<PartitionSeries> {
+        self.0.iter().flat_map(|sink| sink.partition_series()).collect()
+    }
+
+    fn healthy(&self) -> Result<(), String> {
+        self.0.iter().try_for_each(|sink| sink.healthy())
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        self.0.iter().try_for_each(|sink| sink.ready())
+    }
 }

@@ -12,14 +12,15 @@ use oncesink::sqlx::postgres::{PgArgumentBuffer, PgDatabaseError, PgTypeInfo, Po
 use oncesink::sqlx::{self, Encode, Type};
 use oncesink::{Class, Failure, SinkError, Written};
 
-use crate::catalog::{self, SharedTable, Table};
+use crate::catalog::{self, Table};
 use crate::encode::Plan;
 use crate::statement::{Parameter, Prepared, Statement};
 
 /// Bytes of one message of a COPY.
 const SEND_BYTES: usize = 256 * 1024;
-/// invalid_binary_representation: our bytes are right for the type that we know, so the type must be another by now.
-const BINARY_MISMATCH: &str = "22P03";
+/// What a COPY answers when its bytes are not those of the column's type: invalid_binary_representation, bad_copy_file_format, protocol_violation ("insufficient
+/// data left in message") and an internal error (jsonb's version byte). Our bytes are right for the type that we know, so it must be another by now.
+const BINARY_MISMATCH: [&str; 4] = ["22P03", "22P04", "08P01", "XX000"];
 
 /// Sends a batch's statements.
 ///
@@ -58,8 +59,22 @@ async fn copy(tx: &mut Tx, table: &Table, sql: &str, bytes: &[u8]) -> Result<(),
             return Err(mid_copy(failed(error)));
         }
     }
-    copy.finish().await.map_err(failed)?;
+    copy.finish().await.map_err(|error| mismatch(failed(error)))?;
     Ok(())
+}
+
+fn mismatch(error: SinkError) -> SinkError {
+    match error {
+        SinkError::Failed(mut failure)
+            if failure.session_alive
+                && failure.sql_state.as_deref().is_some_and(|state| BINARY_MISMATCH.contains(&state)) =>
+        {
+            failure.class = Class::StaleCatalog;
+            failure.data = None;
+            SinkError::Failed(failure)
+        }
+        other => other,
+    }
 }
 
 /// The COPY was neither finished nor aborted: whatever the error says, this connection is not to be used again.
@@ -80,10 +95,7 @@ fn failed(doing: &str, table: &Table, error: sqlx::Error) -> SinkError {
         .and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
         .map(concerned);
     match SinkError::from(error) {
-        SinkError::Failed(mut failure) => {
-            if failure.sql_state.as_deref() == Some(BINARY_MISMATCH) {
-                failure.class = Class::StaleCatalog;
-            }
+        SinkError::Failed(failure) => {
             let doing = format!("{doing} {}{}", table.display(), concerned.unwrap_or_default());
             SinkError::Failed(failure.context(&doing))
         }
@@ -107,15 +119,9 @@ async fn compare(tx: &mut Tx, plan: &Plan) -> Result<(), SinkError> {
     if plan.tables.is_empty() {
         return Ok(());
     }
-    let schemas: Vec<_> = plan.tables.iter().map(|(table, _)| table.schema.clone()).collect();
-    let names: Vec<_> = plan.tables.iter().map(|(table, _)| table.name.clone()).collect();
-    let now = catalog::fingerprints(tx, &schemas, &names).await?;
-    let same = |table: &SharedTable| {
-        now.iter().any(|(schema, name, fingerprint)| {
-            *schema == table.schema && *name == table.name && *fingerprint == table.fingerprint
-        })
-    };
-    match plan.tables.iter().find(|(table, _)| !same(table)) {
+    let oids: Vec<_> = plan.tables.iter().map(|(table, _)| table.oid).collect();
+    let now = catalog::fingerprints(tx, &oids).await?;
+    match plan.tables.iter().find(|(table, _)| !now.iter().any(|present| present.is(table))) {
         None => Ok(()),
         Some((table, _)) => {
             let mut failure =

@@ -131,7 +131,10 @@ impl<'de> de::Deserializer<'de> for Node {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
         let Self { at, path, value } = self;
         match value {
-            Value::Text(text) => visitor.visit_string(text.expose().to_owned()),
+            // Files are read again: a sink's configuration is made anew for every connection.
+            Value::Text(text) => {
+                text.current().map_err(Failed::custom).and_then(|text| visitor.visit_string(text))
+            }
             Value::Integer(number) => visitor.visit_i64(number),
             Value::Float(number) => visitor.visit_f64(number),
             Value::Boolean(boolean) => visitor.visit_bool(boolean),

@@ -4,14 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 use super::error::{Place, hint};
 use super::secret::Secret;
 use super::section::Section;
-use super::sink::SinkSection;
 use super::tree::{Node, Table, Value};
-use crate::kafka::{ConsumerSettings, GroupProtocol};
+use crate::kafka::GroupProtocol;
 
 /// What librdkafka knows about its properties; given from outside, so that reading a file needs no client.
 pub trait KafkaProperties: Sync {
@@ -59,28 +57,6 @@ impl KafkaSection {
             Err(error) => Err(format!("kafka: {name:?}: {error}")),
         };
         self.properties.iter().map(read).collect()
-    }
-
-    /// What a sink's consumer is made of. `partitions_per_writer` is known only once the topics are, and keeps its default.
-    ///
-    /// # Errors
-    /// As [`KafkaSection::current`].
-    pub fn consumer(&self, sink: &SinkSection) -> Result<ConsumerSettings, String> {
-        let properties = self.current()?;
-        let milliseconds =
-            |name: &str| properties.get(name).and_then(|value| value.parse().ok()).map(Duration::from_millis);
-        let mut settings = ConsumerSettings::new(self.brokers(), &sink.group, sink.topics.clone());
-        settings.protocol = self.protocol;
-        settings.instance_id = properties.get("group.instance.id").cloned();
-        settings.queue_kilobytes = u32::try_from(sink.payload_limit() / 1000).unwrap_or(u32::MAX);
-        if let Some(timeout) = milliseconds(SESSION_TIMEOUT) {
-            settings.session_timeout = timeout;
-        }
-        if let Some(interval) = milliseconds("max.poll.interval.ms") {
-            settings.max_poll_interval = interval;
-        }
-        settings.properties = properties;
-        Ok(settings)
     }
 }
 

@@ -100,11 +100,6 @@ impl PartialEq for Places {
 }
 
 impl SinkSection {
-    /// Bytes of payload that one writer may hold, read ahead and in flight: resident memory is about three times the payload.
-    pub fn payload_limit(&self) -> u64 {
-        payload_limit(self.memory, i64::try_from(self.writers).unwrap_or(i64::MAX))
-    }
-
     /// The sink's own keys of `[sinks.<name>.target]`, and `table` and `tables` when they are given, as the sink's `Config`.
     ///
     /// # Errors

@@ -96,6 +96,8 @@ pub struct Refusal {
     pub stored: String,
     /// The value here.
     pub here: String,
+    /// The fence of the row, which was not touched; none when there is no row.
+    pub fence: Option<Fence>,
 }
 
 impl fmt::Display for Refusal {
@@ -177,6 +179,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// A new session on a writable server, with a connect timeout of its own.
     async fn connect(&self) -> Result<Self::Session, Failure>;
+
+    /// Looks at the store's own tables before a start: they exist in the version needed, keep their rows through a crash, and may be used. Answers the name
+    /// of the offsets table for people.
+    ///
+    /// # Errors
+    /// `Fatal`, naming every object that a person must mend and what helps.
+    async fn verify(&self) -> Result<String, Failure>;
 
     /// Identifies a session on the server.
     fn session_id(session: &Self::Session) -> Self::SessionId;

@@ -6,6 +6,7 @@ mod chronicle;
 mod claimer;
 mod live;
 mod preflight;
+mod promise;
 mod run;
 mod settings;
 mod sinks;
@@ -15,5 +16,6 @@ mod watch;
 
 pub use live::LiveSink;
 pub use preflight::{Checked, check};
+pub use promise::promise;
 pub use settings::SinkSettings;
 pub use sinks::{Ended, SinkTask, run};

@@ -12,6 +12,7 @@ use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Identity, Store};
 use crate::supervisor::claimer::back_off;
+use crate::supervisor::promise::promise;
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::starts;
 use crate::writer::{ConfigSource, open_on};
@@ -49,16 +50,20 @@ pub async fn check<S: Store, K: Sink<S>>(
     let partitions = patiently(wait, "Kafka", || existing(&monitor, &settings.topics)).await?;
     let names: BTreeSet<String> = settings.topics.iter().map(|topic| topic.to_string()).collect();
     let sink = patiently(wait, "the database", || opened::<S, K>(store, config, &names)).await?;
+    let offsets = patiently(wait, "the database", || store.verify()).await?;
     let identity = Identity {
         group: Arc::clone(&settings.group),
         sink: Arc::clone(&settings.name),
         cluster_id: cluster_id.into(),
         owner: Arc::clone(&settings.owner),
     };
-    let targets = settings
-        .topics
-        .iter()
-        .map(|topic| (Arc::clone(topic), format!("{}: {}", settings.name, sink.target(topic)).into()))
+    let tables: Vec<(Arc<str>, String)> =
+        settings.topics.iter().map(|topic| (Arc::clone(topic), sink.target(topic))).collect();
+    let names: Vec<&str> = tables.iter().map(|(_, table)| table.as_str()).collect();
+    tracing::info!("{}", promise(&settings.name, &settings.group, &offsets, &names));
+    let targets = tables
+        .into_iter()
+        .map(|(topic, table)| (topic, format!("{}: {table}", settings.name).into()))
         .collect();
     let ends = if settings.until_end {
         patiently(wait, "Kafka", || ends(&monitor, &partitions)).await?

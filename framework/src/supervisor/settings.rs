@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{GroupProtocol, KafkaSection, OnExpired, Secret, SinkSection};
+use crate::config::{KafkaSection, OnExpired, Secret, SinkSection};
 use crate::kafka;
 use crate::position::StartPolicy;
 use crate::writer::BatchLimits;
@@ -52,10 +52,7 @@ impl SinkSettings {
             group: sink.group.as_str().into(),
             topics: sink.topics.iter().map(|topic| topic.as_str().into()).collect(),
             kafka: kafka.properties.clone(),
-            protocol: match kafka.protocol {
-                GroupProtocol::Classic => kafka::GroupProtocol::Cooperative,
-                GroupProtocol::Consumer => kafka::GroupProtocol::Consumer,
-            },
+            protocol: kafka.protocol,
             start: sink.start,
             writers: sink.writers,
             batch: BatchLimits {

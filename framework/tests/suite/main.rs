@@ -3,7 +3,7 @@
 //!
 //! Each test has its own topic, group and schema; nothing waits but by polling for a state with a deadline.
 
-// Clippy allows these in test functions of itself, but not in what they share.
+// Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod broker_facts;

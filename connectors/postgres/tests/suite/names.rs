@@ -1,17 +1,36 @@
 //! Names of every kind reach the catalog as they are, and never become SQL.
 
 use crate::fixture::{Fixture, batch, part};
-use oncesink::Batch;
+use oncesink::postgres::Postgres;
+use oncesink::{Batch, Sink};
 
 #[tokio::test]
 async fn hostile_names_are_names() {
     let long = "é".repeat(31) + "x";
-    for (index, name) in [r#"a"; DROP TABLE t; --"#, "Upper", "select", "a.b", "a b", "$1", "'", "\\", "ünï😀", &long, "a,b)", "%s%I", "{}"]
-        .into_iter()
-        .enumerate()
+    for (index, name) in [
+        r#"a"; DROP TABLE t; --"#,
+        "Upper",
+        "select",
+        "a.b",
+        "a b",
+        "$1",
+        "'",
+        "\\",
+        "ünï😀",
+        &long,
+        "a,b)",
+        "%s%I",
+        "{}",
+    ]
+    .into_iter()
+    .enumerate()
     {
         let quoted = format!("\"{}\"", name.replace('"', "\"\""));
-        let fixture = Fixture::new(&format!("names{index}"), &format!("CREATE TABLE {quoted} ({quoted} integer, other integer DEFAULT 1)")).await;
+        let fixture = Fixture::new(
+            &format!("names{index}"),
+            &format!("CREATE TABLE {quoted} ({quoted} integer, other integer DEFAULT 1)"),
+        )
+        .await;
         let field = serde_json::Value::from(name).to_string();
         let sink = fixture.open("{}", &[name]).await.unwrap();
         let values: Vec<_> = (0..210).map(|n| format!("{{{field}:{n}}}")).collect();
@@ -27,7 +46,20 @@ async fn hostile_names_are_names() {
 #[tokio::test]
 async fn hostile_values_are_values() {
     let fixture = Fixture::new("hostile", "CREATE TABLE t (s text, j jsonb)").await;
-    let hostile = ["'; DROP TABLE t; --", "$1", "\\.", "\\N", "NULL", "{}", "{NULL}", "\"", "\t\n\r", "\u{feff}", "PGCOPY\n", "😀"];
+    let hostile = [
+        "'; DROP TABLE t; --",
+        "$1",
+        "\\.",
+        "\\N",
+        "NULL",
+        "{}",
+        "{NULL}",
+        "\"",
+        "\t\n\r",
+        "\u{feff}",
+        "PGCOPY\n",
+        "😀",
+    ];
     for times in [1, 20] {
         let values: Vec<_> = hostile
             .iter()
@@ -38,7 +70,10 @@ async fn hostile_values_are_values() {
         let sink = fixture.open("{}", &["t"]).await.unwrap();
         fixture.write(&sink, &mut batch(&values)).await.unwrap();
     }
-    let mut found: Vec<String> = fixture.schema.column("SELECT s FROM t WHERE j = jsonb_build_object(s, s) GROUP BY s HAVING count(*) = 21").await;
+    let mut found: Vec<String> = fixture
+        .schema
+        .column("SELECT s FROM t WHERE j = jsonb_build_object(s, s) GROUP BY s HAVING count(*) = 21")
+        .await;
     found.sort();
     let mut expected = hostile.to_vec();
     expected.sort_unstable();
@@ -49,9 +84,15 @@ async fn hostile_values_are_values() {
 async fn a_dot_from_the_topic_never_separates() {
     let fixture = Fixture::new("dots", r#"CREATE TABLE "shop.orders" (n integer)"#).await;
     let schema = fixture.schema.name().to_owned();
-    let sink = fixture.open(&format!(r#"{{"table":{{"table":"{schema}.${{topic}}"}}}}"#), &["shop.orders"]).await.unwrap();
+    let sink = fixture
+        .open(&format!(r#"{{"table":{{"table":"{schema}.${{topic}}"}}}}"#), &["shop.orders"])
+        .await
+        .unwrap();
     assert_eq!(sink.table("shop.orders"), format!("{schema}.shop.orders"));
-    fixture.write(&sink, &mut Batch::new(vec![part("shop.orders", 0, [Some(&b"{\"n\":1}"[..])].into_iter())])).await.unwrap();
+    fixture
+        .write(&sink, &mut Batch::new(vec![part("shop.orders", 0, [Some(&b"{\"n\":1}"[..])].into_iter())]))
+        .await
+        .unwrap();
     assert_eq!(fixture.schema.count("\"shop.orders\"").await, 1);
 }
 
@@ -70,7 +111,13 @@ async fn several_topics_go_to_several_tables_in_one_batch() {
     let written = fixture.write(&sink, &mut batch).await.unwrap();
     assert_eq!((written.records, written.skipped), (3, 1));
     assert_eq!(fixture.schema.column::<i32>("SELECT n FROM a").await, [1]);
+    assert_eq!(
+        Sink::<Postgres>::target(&sink, "also.b"),
+        format!("{}.b", fixture.schema.name()),
+        "part of the sink's identity"
+    );
     assert_eq!(fixture.schema.column::<i32>("SELECT n FROM b ORDER BY n").await, [2, 3]);
-    let unknown = sink.encode(&Batch::new(vec![part("c", 0, [Some(one.as_bytes())].into_iter())])).err().unwrap();
+    let unknown =
+        sink.encode(&Batch::new(vec![part("c", 0, [Some(one.as_bytes())].into_iter())])).err().unwrap();
     assert_eq!(crate::fixture::failure(unknown).class, oncesink::Class::StaleCatalog);
 }

@@ -64,8 +64,11 @@ async fn check(stem: &str, path: &str, rows: usize, statements: i64, filler: imp
     assert_eq!(fixture.schema.count("t").await, rows as i64);
     let columns: Vec<_> = TYPES.split(", ").map(|column| column.split_whitespace().next().unwrap()).collect();
     let columns = columns.join(", ");
-    let columns = columns.replace("num_bound", "num_bound::text AS num_bound").replace("num,", "num::text AS num,");
-    let found = fixture.rows(&format!("SELECT DISTINCT ON (t.*::text) {columns} FROM (SELECT {} FROM t) AS t", plain())).await;
+    let columns =
+        columns.replace("num_bound", "num_bound::text AS num_bound").replace("num,", "num::text AS num,");
+    let found = fixture
+        .rows(&format!("SELECT DISTINCT ON (t.*::text) {columns} FROM (SELECT {} FROM t) AS t", plain()))
+        .await;
     let expected = fixture.rows(&format!("SELECT {columns} FROM expected")).await;
     assert_eq!(found, expected);
     let paths = fixture.rows("SELECT path, count(*) AS n FROM paths GROUP BY path").await;
@@ -95,14 +98,18 @@ async fn values_write_every_type() {
 
 #[tokio::test]
 async fn rows_under_row_level_security_go_without_copy() {
-    let fixture = Fixture::new("rls", &format!("CREATE TABLE t (n integer); {WITNESS} ALTER TABLE t ENABLE ROW LEVEL SECURITY;")).await;
+    let fixture = Fixture::new(
+        "rls",
+        &format!("CREATE TABLE t (n integer); {WITNESS} ALTER TABLE t ENABLE ROW LEVEL SECURITY;"),
+    )
+    .await;
     let schema = fixture.schema.name();
     let role = format!("role_{schema}");
     fixture
         .schema
         .execute(&format!(
             "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT INSERT ON t, paths TO {role};
-             CREATE POLICY some ON t FOR INSERT WITH CHECK (n < 5000)"
+             CREATE POLICY below ON t FOR INSERT WITH CHECK (n < 5000)"
         ))
         .await;
     let theirs = fixture.acting_as(&role);
@@ -110,5 +117,8 @@ async fn rows_under_row_level_security_go_without_copy() {
     let values: Vec<_> = (0..2500).map(|n| format!(r#"{{"n":{n}}}"#)).collect();
     theirs.write(&sink, &mut batch(&values)).await.unwrap();
     assert_eq!(fixture.schema.count("t").await, 2500);
-    assert_eq!(fixture.rows("SELECT path, count(*) AS n FROM paths GROUP BY path").await, [r#"{"path":"unnest","n":3}"#]);
+    assert_eq!(
+        fixture.rows("SELECT path, count(*) AS n FROM paths GROUP BY path").await,
+        [r#"{"path":"unnest","n":3}"#]
+    );
 }

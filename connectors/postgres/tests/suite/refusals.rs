@@ -22,11 +22,19 @@ async fn unfit_tables_are_refused_by_name() {
     let schema = fixture.schema.name();
     for (topic, expected) in [
         ("nowhere", "no table nowhere on the search_path".to_owned()),
-        ("nowhere", r#"Create it, or name another in [sinks.<name>.table] table = "schema.table""#.to_owned()),
+        (
+            "nowhere",
+            r#"Create it, or name another in [sinks.<name>.table] table = "schema.table""#.to_owned(),
+        ),
         ("orders", format!(r#"there is {schema}."Orders", names are compared exactly"#)),
         ("a_view", "is a view; name the table behind it".to_owned()),
         ("a_matview", "is a materialized view".to_owned()),
-        ("unlogged", format!(r#"is unlogged: a crash would empty it and keep the offsets. ALTER TABLE "{schema}"."unlogged" SET LOGGED"#)),
+        (
+            "unlogged",
+            format!(
+                r#"is unlogged: a crash would empty it and keep the offsets. ALTER TABLE "{schema}"."unlogged" SET LOGGED"#
+            ),
+        ),
         ("ruled", "has a rule on INSERT".to_owned()),
         ("empty", "has no columns".to_owned()),
         ("parted", "part_one that is foreign or unlogged".to_owned()),
@@ -59,11 +67,11 @@ async fn missing_grants_are_refused_with_the_statement_that_helps() {
     let role = format!("role_{schema}");
     fixture.schema.execute(&format!("CREATE ROLE {role} LOGIN")).await;
     let theirs = fixture.acting_as(&role);
-    let config = format!(r#"{{"table":{{"table":"{schema}.t"}}}}"#);
-    let message = theirs.refusal(&config, "t").await;
-    assert!(message.contains(&format!(r#"GRANT USAGE ON SCHEMA "{schema}" TO "{role}""#)), "{message}");
-    fixture.schema.execute(&format!("GRANT USAGE ON SCHEMA {schema} TO {role}")).await;
-    let message = theirs.refusal(&config, "t").await;
+    let shut = oncesink_test_support::unique("shut");
+    fixture.schema.execute(&format!("CREATE SCHEMA {shut}; CREATE TABLE {shut}.t (n integer); GRANT USAGE ON SCHEMA {schema} TO {role}")).await;
+    let message = theirs.refusal(&format!(r#"{{"table":{{"table":"{shut}.t"}}}}"#), "t").await;
+    assert!(message.contains(&format!(r#"GRANT USAGE ON SCHEMA "{shut}" TO "{role}""#)), "{message}");
+    let message = theirs.refusal("{}", "t").await;
     assert!(message.contains(&format!(r#"GRANT INSERT ON "{schema}"."t" TO "{role}""#)), "{message}");
     // Some columns are enough, as long as records carry no other.
     fixture.schema.execute(&format!("GRANT INSERT (a) ON t TO {role}")).await;
@@ -98,6 +106,8 @@ async fn a_changed_column_is_never_fed_bytes_of_its_old_type() {
         ("numeric(12,2)", "numeric(12,1)", "0.25"),
         ("varchar(10)", "varchar(3)", "\"abc   \""),
         ("integer", "bigint", "7"),
+        ("text", "jsonb USING to_jsonb(v)", "\"x\""),
+        ("text", "numeric USING 1", "\"x\""),
     ] {
         for rows in [1, 300] {
             let fixture = Fixture::new("altered", &format!("CREATE TABLE t (v {from})")).await;

@@ -6,7 +6,8 @@ use crate::fixture::{Fixture, batch};
 async fn ten_thousand_rows_in_one_batch() {
     let fixture = Fixture::new("many", "CREATE TABLE t (seq bigint, amount numeric(12,2), note text)").await;
     let note = "é".repeat(100);
-    let values: Vec<_> = (0..10_000).map(|seq| format!(r#"{{"seq":{seq},"amount":{seq}.25,"note":"{note}"}}"#)).collect();
+    let values: Vec<_> =
+        (0..10_000).map(|seq| format!(r#"{{"seq":{seq},"amount":{seq}.25,"note":"{note}"}}"#)).collect();
     let sink = fixture.open("{}", &["t"]).await.unwrap();
     let written = fixture.write(&sink, &mut batch(&values)).await.unwrap();
     assert_eq!(written.records, 10_000);
@@ -21,14 +22,19 @@ async fn many_shapes_keep_their_defaults() {
     let fixture = Fixture::new("shapes", &format!("CREATE TABLE t ({})", columns.join(", "))).await;
     let values: Vec<_> = (0..1024_u32)
         .map(|set| {
-            let fields: Vec<_> = (0..10).rev().filter(|bit| set >> bit & 1 == 1).map(|bit| format!(r#""c{bit}":{set}"#)).collect();
+            let fields: Vec<_> = (0..10)
+                .rev()
+                .filter(|bit| set >> bit & 1 == 1)
+                .map(|bit| format!(r#""c{bit}":{set}"#))
+                .collect();
             format!("{{{}}}", fields.join(","))
         })
         .collect();
     let sink = fixture.open("{}", &["t"]).await.unwrap();
     fixture.write(&sink, &mut batch(&values)).await.unwrap();
     assert_eq!(fixture.schema.count("t").await, 1024);
-    let masks: Vec<_> = (0..10).map(|index| format!("CASE WHEN c{index} = -1 THEN 0 ELSE {} END", 1 << index)).collect();
+    let masks: Vec<_> =
+        (0..10).map(|index| format!("CASE WHEN c{index} = -1 THEN 0 ELSE {} END", 1 << index)).collect();
     let wrong: i64 = fixture
         .schema
         .value(&format!(

@@ -183,18 +183,6 @@ fn nothing_secret_is_printed() {
 }
 
 #[test]
-fn a_consumer_is_made_of_the_file() {
-    let text =
-        sink("writers = 4\nmemory = \"48 MiB\"").replace("[sinks.o]", "session.timeout.ms = 7000\n[sinks.o]");
-    let config = load(&text, &[]).unwrap();
-    let settings = config.kafka.consumer(&config.sinks[0]).unwrap();
-    assert_eq!(settings.session_timeout, Duration::from_secs(7));
-    assert_eq!((settings.group_id.as_str(), settings.queue_kilobytes), ("oncesink-o", 4194));
-    assert_eq!(settings.topics, ["t"]);
-    assert_eq!(settings.properties["bootstrap.servers"], "b:9092");
-}
-
-#[test]
 fn librdkafka_judges_names_values_and_aliases() {
     let known = Known { kafka: &Librdkafka, kinds: KINDS };
     let parse = |lines: &str| Config::parse(&kafka(lines), "oncesink.toml", &environment(&[]), &known);

@@ -6,6 +6,7 @@ mod config;
 pub use config::{PostgresConfig, Timeouts};
 
 mod names;
+mod url;
 
 mod session;
 pub use session::{Session, SessionId};
@@ -50,7 +51,6 @@ pub use adopt::Meaning;
 
 mod classify;
 
-use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -94,23 +94,14 @@ impl Postgres {
                 "the group's name has {length} characters; 1 to {GROUP_MAX} can be stored"
             )));
         }
-        // The driver's message names the flaw and quotes nothing of the URL.
-        let options = PgConnectOptions::from_str(&config.url).map_err(|error| {
-            Failure::from(error)
-                .context("the url of the database is not of the form postgres://user@host/database")
-        })?;
-        let application = names::application_name(group);
-        let mut options = options.application_name(&application);
-        if let Some(password) = &config.password {
-            options = options.password(password);
-        }
+        let options = url::options(&config, group)?;
         Ok(Self {
             options,
             timeouts: config.timeouts,
             table,
             names: OnceLock::new(),
             group: group.into(),
-            who: application.into(),
+            who: names::application_name(group).into(),
             spare: Mutex::new(None),
             sessions_ended: AtomicU64::new(0),
         })
@@ -213,6 +204,14 @@ impl Store for Postgres {
 
     async fn connect(&self) -> Result<Session, Failure> {
         self.session().await
+    }
+
+    async fn verify(&self) -> Result<String, Failure> {
+        let found = self.preflight().await?;
+        if found.problems.is_empty() {
+            return Ok(found.offsets);
+        }
+        Err(Failure::fatal(found.problems.join("\n")))
     }
 
     fn session_id(session: &Session) -> SessionId {

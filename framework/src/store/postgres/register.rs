@@ -32,13 +32,13 @@ pub(super) async fn recorded(store: &Postgres, topics: &[Arc<str>]) -> Result<Ve
 /// See [`crate::store::Store::register`].
 pub(super) async fn register(store: &Postgres, identity: &Identity, starts: &Starts) -> Result<(), Failure> {
     store.same_group(&identity.group)?;
-    let mut control = store.control().await?;
+    let mut control = store.light().await?;
     if insert_topic(&mut control, identity, starts).await? {
         insert_rows(&mut control, identity, starts, 0, &starts.first).await?;
     } else {
         grow(&mut control, identity, starts).await?;
     }
-    control.commit().await?.close().await;
+    store.keep(control.commit().await?);
     Ok(())
 }
 

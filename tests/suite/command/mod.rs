@@ -1,0 +1,7 @@
+//! The command as a child process, on real servers: what it prints, what it changes, how it ends.
+
+mod adopt;
+mod bench;
+mod configuration;
+mod start;
+mod verbs;
