@@ -65,7 +65,7 @@ async fn a_database_that_does_not_answer_to_a_new_connection_can_be_stopped() {
 async fn c011_a_database_away_for_longer_than_the_poll_limit_costs_no_membership() {
     let (mut rig, proxy) = behind_proxy("away", 2).await;
     rig.kafka_lines = "\"max.poll.interval.ms\" = 6000\n\"session.timeout.ms\" = 6000".into();
-    rig.sink_lines = "writers = 1\nbatch = { rows = 100 }\nmemory = \"1 MiB\"".into();
+    rig.sink_lines = "writers = 1\nbatch = { rows = 100 }\nmemory = \"3 MiB\"".into();
     rig.produce(10).await;
     let process = rig.run();
     let address = metric::address(&process).await;
