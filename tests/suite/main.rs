@@ -4,4 +4,5 @@ mod basics;
 mod command;
 mod faults;
 mod readme;
+mod rebalance;
 mod rig;

@@ -116,6 +116,16 @@ impl Rig {
         (first..first + count).map(|seq| Record::to(partition).value(row(partition, seq))).collect()
     }
 
+    /// How many records each partition has been sent.
+    pub(crate) fn produced_each(&self) -> Vec<i64> {
+        self.produced.clone()
+    }
+
+    /// Counts records that somebody else has sent, the same number to each partition.
+    pub(crate) fn add_produced(&mut self, each: i64) {
+        self.produced.iter_mut().for_each(|produced| *produced += each);
+    }
+
     /// Rows that must be there.
     pub(crate) fn expected(&self) -> i64 {
         self.produced.iter().sum()

@@ -14,7 +14,7 @@ use crate::kafka::{self, Command, ConsumerHandle, FatalKind, TopicState};
 use crate::metrics::emit;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
-use crate::store::{Claimed, EventRow, Fence, Row, Store};
+use crate::store::{Claimed, EventRow, Row, Store};
 use crate::supervisor::chronicle::Chronicle;
 use crate::supervisor::claimer::{Brought, Claimer, Current, back_off};
 use crate::supervisor::live::{LiveSink, Shown};
@@ -22,7 +22,7 @@ use crate::supervisor::preflight::{Checked, check};
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::sinks::Ended;
 use crate::supervisor::state::{Effect, Event, Halt, HaltState, Partitions, Start};
-use crate::supervisor::watch::{Look, Looked, Seen, watch};
+use crate::supervisor::watch::{Known, Look, Looked, Seen, watch};
 use crate::writer::{self, ConfigSource, Gone, Instruction, Report, Said, WriterHandle, WriterSettings};
 
 /// How long a revoke waits for a COMMIT that was sent.
@@ -117,8 +117,6 @@ struct Supervisor<S: Store> {
     partitions: Partitions,
     /// Partitions with a transaction since the last look.
     active: HashSet<TopicPartition>,
-    /// The fences that the last look was given; a row that differs from its own is a word from outside.
-    fences: HashMap<TopicPartition, Option<Fence>>,
     topic_ids: HashMap<Arc<str>, String>,
     /// Records that wait for the row that they refer to: offset, and since when.
     orphans: HashMap<TopicPartition, (i64, Instant)>,
@@ -126,6 +124,7 @@ struct Supervisor<S: Store> {
     stopping: Option<Stopping>,
     over: Option<Over>,
     chronicle: Chronicle,
+    began: Instant,
     /// Ends still to be reached, with `until_end`.
     ends: BTreeMap<TopicPartition, i64>,
     reading_ends: bool,
@@ -193,13 +192,13 @@ impl<S: Store> Supervisor<S> {
             looked,
             watcher,
             active: HashSet::new(),
-            fences: HashMap::new(),
             topic_ids: HashMap::new(),
             orphans: HashMap::new(),
             revoke: None,
             stopping: None,
             over: None,
             chronicle: Chronicle::new(settings, checked),
+            began: Instant::now(),
             ends: checked.ends.clone(),
             reading_ends: false,
             dirty: false,
@@ -440,19 +439,18 @@ impl<S: Store> Supervisor<S> {
 
     /// The row went back, or elsewhere, without a word of ours: a failover or a restore.
     fn rewound(&self, place: &TopicPartition, expected: Option<i64>, found: i64) {
-        emit::rewound(&self.settings.group, &place.topic);
         tracing::warn!(
             "{place}: the stored offset was {} and is {found}; reading again from there",
             shown(expected)
         );
-        let event = EventRow {
-            place: place.clone(),
-            kind: "rewound",
-            old_offset: expected,
-            new_offset: Some(found),
-            reason: "found below the offset that was stored: a failover, a restore or lost commits"
-                .to_owned(),
+        let (kind, reason) = if expected.is_none_or(|expected| found < expected) {
+            emit::rewound(&self.settings.group, &place.topic);
+            ("rewound", "found below the offset that was stored: a failover, a restore or lost commits")
+        } else {
+            ("moved", "found beyond the offset that was stored, although nobody else had claimed it")
         };
+        let (old_offset, new_offset) = (expected, Some(found));
+        let event = EventRow { place: place.clone(), kind, old_offset, new_offset, reason: reason.into() };
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
             if let Err(failure) = store.record(&event).await {
@@ -489,7 +487,10 @@ impl<S: Store> Supervisor<S> {
                 let start = Start { offset: claimed.offset, leader_epoch: claimed.leader_epoch };
                 self.step(Event::Claimed { place, claim, fence: claimed.fence, start });
             }
-            Brought::Halted { place, claim, halt } => self.step(Event::ClaimHalted { place, claim, halt }),
+            Brought::Halted { place, claim, halt, found } => {
+                self.partitions.learn(&place, claim, found);
+                self.step(Event::ClaimHalted { place, claim, halt });
+            }
         }
     }
 
@@ -506,7 +507,7 @@ impl<S: Store> Supervisor<S> {
     fn seen(&mut self, seen: Seen) {
         match seen {
             Seen::Ends(ends) => self.chronicle.ends(&ends, &self.live),
-            Seen::Rows(rows) => rows.iter().for_each(|row| self.row(row)),
+            Seen::Rows(rows) => rows.iter().for_each(|(row, known)| self.row(row, *known)),
             Seen::Topics(topics) => {
                 for topic in topics {
                     if let TopicState::Exists { id, .. } = topic.state {
@@ -514,25 +515,23 @@ impl<S: Store> Supervisor<S> {
                     }
                 }
             }
-            Seen::Reached(rows) => self.reached(&rows),
+            Seen::Reached(Some(rows)) => self.reached(&rows),
+            Seen::Reached(None) => self.reading_ends = false,
         }
     }
 
-    /// An epoch or a token other than the last one that was read or written is a word from outside: claim again.
-    fn row(&mut self, row: &Row) {
+    /// An epoch or a token other than the last one that was read or written is a word from outside, and so is an offset that went back under my own fence, as
+    /// after a failover that lost the last commits: claim again.
+    fn row(&mut self, row: &Row, known: Known) {
         let Some(partition) = self.partitions.get(&row.place) else { return };
-        let Some(known) = self.fences.get(&row.place).copied() else { return };
-        if partition.fence != known {
+        // What was claimed or stored since then is newer than this look.
+        if partition.seen != known.fence || !partition.is_settled() {
             return;
         }
-        match known {
-            Some(fence) if fence != row.fence => {
-                tracing::info!("{}: its row was changed from outside; claiming again", row.place);
-                self.step(Event::OutsideWord(row.place.clone()));
-            }
-            Some(_) => {}
-            // Never claimed here: the first look is what later ones are compared with.
-            None => self.partitions.remember(&row.place, row.fence),
+        let went_back = known.stored.is_some_and(|stored| row.offset < stored);
+        if known.fence != Some(row.fence) || went_back {
+            tracing::info!("{}: its row was changed from outside; claiming again", row.place);
+            self.step(Event::OutsideWord(row.place.clone()));
         }
     }
 
@@ -558,6 +557,7 @@ impl<S: Store> Supervisor<S> {
     }
 
     fn tick(&mut self) {
+        self.step(Event::Tick(self.began.elapsed()));
         self.look();
         self.watchdog();
         self.chronicle.tick();
@@ -577,12 +577,11 @@ impl<S: Store> Supervisor<S> {
     /// Tells the watcher what to look at next.
     fn look(&mut self) {
         let mut look = Look { topics: self.settings.topics.clone(), ..Look::default() };
-        self.fences.clear();
         for (place, partition) in self.partitions.iter() {
             look.places.insert(place.clone(), partition.stored);
             if !self.active.remove(place) && partition.is_settled() {
-                look.quiet.push(place.clone());
-                self.fences.insert(place.clone(), partition.fence);
+                let known = Known { fence: partition.seen, stored: partition.stored };
+                look.quiet.insert(place.clone(), known);
             }
         }
         self.active.clear();
@@ -605,8 +604,7 @@ impl<S: Store> Supervisor<S> {
         let places: Vec<TopicPartition> = self.ends.keys().cloned().collect();
         let (store, seen) = (Arc::clone(&self.store), self.seen.clone());
         tokio::spawn(async move {
-            let rows = store.rows(&places).await.unwrap_or_default();
-            let _ = seen.send(Seen::Reached(rows));
+            let _ = seen.send(Seen::Reached(store.rows(&places).await.ok()));
         });
     }
 

@@ -29,6 +29,10 @@ struct Intake {
     alone: bool,
     /// Closed by an event that is no record: nothing is taken until it is handed over again.
     open: bool,
+    /// Stored so far.
+    stored: i64,
+    /// Why it was closed, to be reported when everything taken before is stored.
+    broken: Option<Break>,
 }
 
 /// A part with the claim and the fence that make it ours to write.
@@ -236,19 +240,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Where the run in flight stands.
-    pub(crate) fn phase(&self) -> Phase {
-        self.phase
-    }
-
     /// Whether nothing is in flight and nothing waits.
     pub(crate) fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
-    }
-
-    /// Whether any partition is here.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.intakes.is_empty() && self.is_idle()
     }
 
     /// Takes a record at `offset`, or not: answers the offset from which a slice that begins with it begins.
@@ -284,7 +278,9 @@ impl Writer {
             Event::HandedOver { place, claim, fence, start, alone } => {
                 effects.push(Effect::Discard { place: place.clone() });
                 effects.push(Effect::AcknowledgeHandOver { place: place.clone(), claim });
-                self.intakes.insert(place, Intake { claim, fence, next: start, alone, open: true });
+                let intake =
+                    Intake { claim, fence, next: start, alone, open: true, stored: start, broken: None };
+                self.intakes.insert(place, intake);
             }
             Event::Released { place, claim, finish } => self.release(&place, claim, finish, &mut effects),
             Event::Broken { place, why } => self.broken(place, why, &mut effects),
@@ -336,9 +332,15 @@ impl Writer {
         }
     }
 
+    /// Intake ends here. Records that stand before a damaged batch are good, and are stored first: dropped with it, they would be read and dropped again for
+    /// ever. Where the log itself is not what it was, what was read of it is dropped.
     fn broken(&mut self, place: TopicPartition, why: Break, effects: &mut Vec<Effect>) {
         if let Some(intake) = self.intakes.get_mut(&place).filter(|intake| intake.open) {
             intake.open = false;
+            if why == Break::Error && intake.stored < intake.next {
+                intake.broken = Some(why);
+                return;
+            }
             let claim = intake.claim;
             effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Broken(why) }));
         }
@@ -451,18 +453,25 @@ impl Writer {
 
     /// A part is stored: its partition is past it, and stops when a bad record stands right behind.
     fn stored(&mut self, held: Held, effects: &mut Vec<Effect>) {
-        let (place, claim) = (held.place().clone(), held.claim);
+        let (place, claim, offset) = (held.place().clone(), held.claim, held.part.interval().to);
+        let mut broken = None;
         if let Some(intake) = self.intakes.get_mut(&place).filter(|intake| intake.claim == claim) {
             intake.alone = false;
             intake.fence = held.fence;
+            intake.stored = offset;
+            broken = intake.broken.filter(|_| offset == intake.next);
         }
         effects.push(Effect::Report(Report::Stored {
             place: place.clone(),
             claim,
-            offset: held.part.interval().to,
+            offset,
             fence: held.fence,
             records: held.part.len(),
         }));
+        if let Some(why) = broken {
+            let place = place.clone();
+            effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Broken(why) }));
+        }
         if let Some(bad) = held.stop {
             effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Stopped(bad) }));
         }

@@ -90,7 +90,8 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
         Err(Stop::Outcome(outcome)) => {
             let session = roll_back(store, tx).await;
             // A server that may not write any more is left: the next connection looks for one that may.
-            let left = matches!(&outcome, Outcome::RolledBack(failure) if failure.class == Class::WrongServer);
+            let left =
+                matches!(&outcome, Outcome::RolledBack(failure) if failure.class == Class::WrongServer);
             return (outcome, session.filter(|_| !left));
         }
         Err(Stop::Write(outcome)) => {

@@ -91,7 +91,10 @@ async fn a_stream_of_lost_commits_neither_loses_nor_doubles() {
         let cut = if round % 3 == 0 { Cut::Before } else { Cut::AfterApplied };
         // Any COMMIT: those of claims and settles as well.
         proxy.cut_next_commit(cut);
-        proxy.arm(Point::CommitOf(rig.topic.clone()), if round % 2 == 0 { Action::CutAfter } else { Action::CutBefore });
+        proxy.arm(
+            Point::CommitOf(rig.topic.clone()),
+            if round % 2 == 0 { Action::CutAfter } else { Action::CutBefore },
+        );
     }
     let process = rig.run();
     rig.all_once().await;

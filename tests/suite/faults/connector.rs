@@ -6,8 +6,8 @@ use std::time::Duration;
 use oncesink::config::Secret;
 use oncesink::postgres::{Postgres, PostgresConfig, Tx};
 use oncesink::{
-    BadRecord, Batch, BatchLimits, Class, ConfigSource, Ended, Failure, Reason, Sink, SinkError, SinkSettings, SinkTask, Written,
-    async_trait, sqlx,
+    BadRecord, Batch, BatchLimits, Class, ConfigSource, Ended, Failure, Reason, Sink, SinkError,
+    SinkSettings, SinkTask, Written, async_trait, sqlx,
 };
 
 use crate::rig::{PATIENCE, Rig};
@@ -48,7 +48,10 @@ impl Sink<Postgres> for Crooked {
     }
 
     async fn write(&self, tx: &mut Tx, batch: &Batch) -> Result<Written, SinkError> {
-        let insert = format!("INSERT INTO \"{}\" (partition_id, seq) SELECT * FROM UNNEST($1::int[], $2::bigint[])", self.0.table);
+        let insert = format!(
+            "INSERT INTO \"{}\" (partition_id, seq) SELECT * FROM UNNEST($1::int[], $2::bigint[])",
+            self.0.table
+        );
         let partitions: Vec<i32> = batch.records().map(|record| record.partition()).collect();
         let offsets: Vec<i64> = batch.records().map(|record| record.offset()).collect();
         sqlx::query(&insert).bind(&partitions).bind(&offsets).execute(tx.sql()).await?;

@@ -62,7 +62,11 @@ async fn c175_a_serialization_failure_runs_the_whole_transaction_again() {
     };
     assert_eq!(retries("transient").await, 4.0, "{}", process.text());
     assert_eq!(retries("bad_record").await, 0.0);
-    assert_eq!(metric::sum(&address, "oncesink_in_doubt_total", &[]).await, 0.0, "the server's word is no doubt");
+    assert_eq!(
+        metric::sum(&address, "oncesink_in_doubt_total", &[]).await,
+        0.0,
+        "the server's word is no doubt"
+    );
     assert!(process.text().contains("40001"), "counted and told by its state: {}", process.text());
 }
 
@@ -90,7 +94,11 @@ async fn c069_the_three_failures_of_commit_are_told_apart_and_a_retry_is_identic
 
     rig.produce(200).await;
     let stopped = process.wait_for_line(|line| line.text.contains("stopped: "), PATIENCE).await;
-    assert!(stopped.text.contains("@700 stopped: ") && stopped.text.contains("unique key that exists"), "{}", stopped.text);
+    assert!(
+        stopped.text.contains("@700 stopped: ") && stopped.text.contains("unique key that exists"),
+        "{}",
+        stopped.text
+    );
     assert!(retries("bad_record").await > 0.0, "23505: will fail again");
     assert_eq!((rig.schema.count(&rig.topic).await, rig.stored(0).await), (700, 700));
     let distinct = format!("SELECT count(DISTINCT seq) FROM \"{}\"", rig.topic);
@@ -128,7 +136,9 @@ async fn c101_no_session_stays_in_an_aborted_transaction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c055_the_first_cause_survives_a_failing_rollback() {
     let (mut rig, proxy) = behind_proxy("cause", 1).await;
-    rig.schema.execute(&format!("ALTER TABLE \"{}\" ADD CONSTRAINT not_six CHECK (seq <> 6)", rig.topic)).await;
+    rig.schema
+        .execute(&format!("ALTER TABLE \"{}\" ADD CONSTRAINT not_six CHECK (seq <> 6)", rig.topic))
+        .await;
     rig.produce(10).await;
     proxy.arm_times(50, Point::RollbackOf(rig.topic.clone()), Action::CutBefore);
     let process = rig.run();
@@ -179,7 +189,9 @@ async fn a_deadlock_with_a_foreign_transaction_costs_no_row() {
     rig.all_once().await;
     let mut foreign = rig.schema.connection().await;
     let mut run = async |sql: &str| {
-        oncesink::sqlx::Executor::execute(&mut foreign, sql).await.expect("a statement of the foreign transaction")
+        oncesink::sqlx::Executor::execute(&mut foreign, sql)
+            .await
+            .expect("a statement of the foreign transaction")
     };
     run("BEGIN; SET LOCAL deadlock_timeout = '30 s'; UPDATE hot SET n = n + 1 WHERE id = 1").await;
     rig.produce(10).await;
@@ -248,6 +260,10 @@ async fn c151_a_reset_in_mid_copy_is_told_once_and_tried_again() {
     let told: Vec<_> =
         process.lines().into_iter().filter(|line| line.text.contains("rolled back, trying again")).collect();
     assert_eq!(told.len(), 1, "{}", process.text());
-    assert!(told[0].text.contains("\"class\":\"transient\"") && told[0].text.contains("write: COPY"), "{}", told[0].text);
+    assert!(
+        told[0].text.contains("\"class\":\"transient\"") && told[0].text.contains("write: COPY"),
+        "{}",
+        told[0].text
+    );
     assert!(process.text().contains("committing again after"));
 }

@@ -65,10 +65,8 @@ async fn isolated(stem: &str, sabotage: impl Fn(&str) -> String, told: &str) {
     eventually_within(PATIENCE, || rows_of(&rig, 1), |rows| *rows == MANY - 1).await;
     let took = skipped.elapsed();
     assert!(took < Duration::from_millis(4_000), "flows on after {took:?}");
-    let sql = format!(
-        "SELECT count(DISTINCT seq) FROM \"{}\" WHERE partition_id = 1 AND seq <> {BAD}",
-        rig.topic
-    );
+    let sql =
+        format!("SELECT count(DISTINCT seq) FROM \"{}\" WHERE partition_id = 1 AND seq <> {BAD}", rig.topic);
     assert_eq!(rig.schema.value::<i64>(&sql).await, MANY - 1);
     assert_eq!(rig.stored(1).await, MANY);
     process.terminate();

@@ -10,7 +10,8 @@ use crate::rig::PATIENCE;
 
 /// Where the child serves its metrics: it logs the port that it got.
 pub(super) async fn address(process: &Process) -> String {
-    let line = process.wait_for_line(|line| line.text.contains("metrics and health at http://"), PATIENCE).await;
+    let line =
+        process.wait_for_line(|line| line.text.contains("metrics and health at http://"), PATIENCE).await;
     let (_, rest) = line.text.split_once("http://").expect("found above");
     rest.chars().take_while(|c| c.is_ascii_digit() || matches!(c, '.' | ':')).collect()
 }
@@ -32,7 +33,8 @@ pub(super) async fn sum(address: &str, name: &str, labels: &[&str]) -> f64 {
         .expect("the metrics");
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
     let series = text.lines().filter(|line| {
-        line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])) && labels.iter().all(|label| line.contains(label))
+        line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+            && labels.iter().all(|label| line.contains(label))
     });
     series.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
 }

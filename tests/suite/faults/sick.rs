@@ -19,7 +19,9 @@ impl Two {
         let mut rig = Rig::new(stem, 2).await;
         let second = unique(&format!("{stem}_second"));
         rig.kafka.create_topic(&second, 1, &[]).await;
-        rig.schema.execute(&format!("CREATE TABLE \"{second}\" (LIKE \"{}\" INCLUDING ALL)", rig.topic)).await;
+        rig.schema
+            .execute(&format!("CREATE TABLE \"{second}\" (LIKE \"{}\" INCLUDING ALL)", rig.topic))
+            .await;
         rig.more_topics = format!(", \"{second}\"");
         rig.sink_lines = "writers = 1".into();
         Self { rig, second, produced: 0 }
@@ -34,7 +36,8 @@ impl Two {
     }
 
     async fn second_is_whole(&self) {
-        eventually_within(PATIENCE, || self.rig.schema.count(&self.second), |rows| *rows >= self.produced).await;
+        eventually_within(PATIENCE, || self.rig.schema.count(&self.second), |rows| *rows >= self.produced)
+            .await;
         let sql = format!(
             "SELECT format('%s %s %s %s', count(*), count(DISTINCT seq), min(seq), max(seq)) FROM \"{}\"",
             self.second

@@ -195,7 +195,8 @@ fn in_doubt_is_settled_before_anything_runs_and_the_parts_still_mine_decide() {
         Verdict::Rewound,
     ];
     assert_eq!(table.len(), verdicts.len());
-    for ((first, second, expect_stored, expect_gone, expect_runs), verdict) in table.into_iter().zip(verdicts) {
+    for ((first, second, expect_stored, expect_gone, expect_runs), verdict) in table.into_iter().zip(verdicts)
+    {
         let (mut writer, _) = gathered(2, 2);
         let effects = writer.step(Event::InDoubt);
         assert!(matches!(effects.as_slice(), [Effect::Settle { steps }] if steps.len() == 2), "{effects:?}");
