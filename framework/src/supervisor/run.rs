@@ -356,6 +356,9 @@ impl<S: Store> Supervisor<S> {
             Said::HandedOver { place, claim } => self.step(Event::HandedOver { place, claim }),
             Said::Released { place, claim } => self.step(Event::Released { place, claim }),
             Said::Report(report) => self.report(report),
+            Said::Sick { place, reason } => {
+                self.chronicle.sick(&place, &format!("{reason}; trying again, the others flow on"));
+            }
             Said::Fatal(failure) => {
                 tracing::error!(writer, "{failure}");
                 self.step(Event::ClientLost);
@@ -368,7 +371,7 @@ impl<S: Store> Supervisor<S> {
         match report {
             Report::Stored { place, claim, offset, fence, records } => {
                 self.active.insert(place.clone());
-                self.chronicle.stored(records);
+                self.chronicle.stored(&place, records);
                 self.step(Event::Stored { place, claim, offset, fence });
             }
             Report::Refenced { place, claim, fence } => self.step(Event::Refenced { place, claim, fence }),
@@ -399,15 +402,14 @@ impl<S: Store> Supervisor<S> {
             self.orphans.remove(&bad.place);
             return false;
         }
-        if *since == now {
-            tracing::warn!(
-                "{}@{}: {}; waiting up to {} s for the row that it refers to",
-                bad.place,
-                bad.offset,
-                bad.message,
-                FOREIGN_KEY_WAIT.as_secs()
-            );
-        }
+        let (message, wait) = (&bad.message, FOREIGN_KEY_WAIT.as_secs());
+        self.chronicle.sick(
+            &bad.place,
+            &format!(
+                "offset {}: {message}; waiting up to {wait} s for the row that it refers to",
+                bad.offset
+            ),
+        );
         true
     }
 
@@ -423,9 +425,6 @@ impl<S: Store> Supervisor<S> {
             Gone::Contended => {
                 tracing::warn!("{place}: its offset row is held by another transaction; the others flow on")
             }
-            Gone::Sick => {
-                tracing::warn!("{place}: its table does not take rows now; trying again, the others flow on")
-            }
             Gone::Rewound { found } | Gone::Odd { found } => {
                 let expected = self.partitions.get(place).and_then(|partition| partition.stored);
                 self.rewound(place, expected, *found);
@@ -433,7 +432,8 @@ impl<S: Store> Supervisor<S> {
             Gone::Broken(why) => {
                 tracing::warn!("{place}: {why:?} on its queue; reading again from the stored offset")
             }
-            Gone::Stopped(_) => {}
+            // Told with its reason before.
+            Gone::Sick | Gone::Stopped(_) => {}
         }
     }
 

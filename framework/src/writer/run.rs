@@ -23,7 +23,7 @@ use crate::store::{Fence, Settled, Step, Store};
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
-use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Verdict, Writer};
+use crate::writer::state::{BadDescription, Break, Effect, Event, Gone, Report, Taken, Verdict, Writer};
 use crate::writer::transaction::{Outcome, Took};
 
 /// Items popped before the writer looks at anything else.
@@ -53,6 +53,8 @@ pub(crate) enum Said {
     Released { place: TopicPartition, claim: ClaimNumber },
     /// See [`Report`].
     Report(Report),
+    /// Why the partition that is reported next does not flow: for people.
+    Sick { place: TopicPartition, reason: String },
     /// The sink cannot go on.
     Fatal(Failure),
 }
@@ -134,6 +136,7 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         doubtful: None,
         wake_at: None,
         trouble: None,
+        sick: String::new(),
         buffered: Arc::clone(&buffered),
         in_flight: HashMap::new(),
         meters: HashMap::new(),
@@ -188,6 +191,8 @@ struct Lane<S: Store, K: Sink<S>> {
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
     trouble: Option<(Class, Instant)>,
+    /// The last failure of an object's own.
+    sick: String,
     buffered: Buffered,
     in_flight: HashMap<TopicPartition, Held>,
     meters: HashMap<Arc<str>, TopicMeter>,
@@ -427,9 +432,15 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn report(&mut self, report: Report) {
-        if let Report::Stored { place, .. } = &report {
-            self.in_flight.remove(place);
-            self.publish();
+        match &report {
+            Report::Stored { place, .. } => {
+                self.in_flight.remove(place);
+                self.publish();
+            }
+            Report::Gone { place, why: Gone::Sick, .. } => {
+                self.say(Said::Sick { place: place.clone(), reason: self.sick.clone() });
+            }
+            _ => {}
         }
         self.say(Said::Report(report));
     }
@@ -604,7 +615,13 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 self.fatal(failure);
                 Event::RolledBack { class }
             }
-            _ => {
+            // Not the server is ill but an object: told of its partitions, once they stand alone.
+            Class::SickObject | Class::StaleCatalog => {
+                tracing::debug!(class = class.label(), "{failure}");
+                self.sick = failure.to_string();
+                Event::RolledBack { class }
+            }
+            Class::Transient | Class::WrongServer | Class::Timeout => {
                 self.ill(&failure);
                 Event::RolledBack { class }
             }
