@@ -201,7 +201,7 @@ struct Lane<S: Store, K: Sink<S>> {
 /// What woke the loop.
 enum Woke<S: Store, K> {
     Instruction(Option<Instruction>),
-    Landed(Result<Landed<S, K>, tokio::task::JoinError>),
+    Landed(Box<Result<Landed<S, K>, tokio::task::JoinError>>),
     Settled(Result<Result<Vec<Settled>, Failure>, tokio::task::JoinError>),
     Queue,
     Due,
@@ -220,7 +220,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             match self.wait(&mut inbox, &fd, draining).await {
                 Woke::Instruction(Some(Instruction::End) | None) => return,
                 Woke::Instruction(Some(instruction)) => self.instruct(instruction),
-                Woke::Landed(landed) => self.landed(landed),
+                Woke::Landed(landed) => self.landed(*landed),
                 Woke::Settled(answer) => self.settled(answer),
                 Woke::Queue => {
                     queue.clear_wake();
@@ -252,7 +252,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         tokio::select! {
             biased;
             instruction = inbox.recv() => Woke::Instruction(instruction),
-            landed = join(flight), if flight.is_some() => Woke::Landed(landed),
+            landed = join(flight), if flight.is_some() => Woke::Landed(Box::new(landed)),
             answer = join(settle), if settle.is_some() => Woke::Settled(answer),
             ready = fd.readable(), if may_drain => {
                 if let Ok(mut ready) = ready {
@@ -512,7 +512,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         let event = match landed.outcome {
             Outcome::InDoubt(failure, books) => {
                 tracing::warn!("in doubt: {failure}; the stored offset will tell");
-                self.doubtful = books.map(|written| (batch, written));
+                self.doubtful = books.map(|written| (batch, *written));
                 Event::InDoubt
             }
             Outcome::Bad(records) => self.bad(records, &batch),
