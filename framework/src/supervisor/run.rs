@@ -129,6 +129,9 @@ struct Supervisor<S: Store> {
     ends: BTreeMap<TopicPartition, i64>,
     reading_ends: bool,
     dirty: bool,
+    /// For the consumer, until the event at hand, or a burst of them, is dealt with.
+    starts: Vec<kafka::Start>,
+    unassigns: Vec<TopicPartition>,
 }
 
 impl<S: Store> Supervisor<S> {
@@ -202,6 +205,8 @@ impl<S: Store> Supervisor<S> {
             ends: checked.ends.clone(),
             reading_ends: false,
             dirty: false,
+            starts: Vec::new(),
+            unassigns: Vec::new(),
             settings: settings.clone(),
         })
     }
@@ -216,7 +221,13 @@ impl<S: Store> Supervisor<S> {
             let stopping = self.stopping.is_some();
             tokio::select! {
                 Some(event) = inboxes.kafka.recv() => self.kafka(event),
-                Some((writer, said)) = inboxes.said.recv() => self.said(writer, said),
+                Some((writer, said)) = inboxes.said.recv() => {
+                    self.said(writer, said);
+                    // A burst is taken whole, so that what follows from it is told once.
+                    while let Ok((writer, said)) = inboxes.said.try_recv() {
+                        self.said(writer, said);
+                    }
+                }
                 Some(brought) = inboxes.brought.recv() => self.brought(brought),
                 Some(seen) = inboxes.seen.recv() => self.seen(seen),
                 () = sleep_until(revoke_at) => {
@@ -226,14 +237,20 @@ impl<S: Store> Supervisor<S> {
                 () = told(&mut shutdown), if !stopping => self.stop(),
                 _ = tick.tick() => self.tick(),
             }
+            self.tell_consumer();
             self.show();
         }
         self.close(inboxes.kafka).await
     }
 
     fn step(&mut self, event: Event) {
+        let stored = matches!(event, Event::Stored { .. });
         let effects = self.partitions.step(event);
         self.dirty = true;
+        if stored {
+            // By far the most frequent event, and it has no effects.
+            return;
+        }
         let mut claims: BTreeMap<u32, Vec<_>> = BTreeMap::new();
         for effect in effects {
             match effect {
@@ -265,11 +282,10 @@ impl<S: Store> Supervisor<S> {
             }
             Effect::Assign { writer, place, tenure, claim, start } => {
                 let Start { offset, leader_epoch } = start;
-                let start = kafka::Start { place, tenure, claim, offset, leader_epoch, writer };
-                self.consumer.send(Command::Assign(vec![start]));
+                self.starts.push(kafka::Start { place, tenure, claim, offset, leader_epoch, writer });
             }
             Effect::Unassign { place } => {
-                self.consumer.send(Command::Unassign { places: vec![place], revoke: false });
+                self.unassigns.push(place);
             }
             Effect::AwaitRevoke => {
                 let now = Instant::now();
@@ -283,6 +299,17 @@ impl<S: Store> Supervisor<S> {
             }
             Effect::Halted { place, halt } => self.halted(&place, &halt),
             Effect::Drained => self.over = Some(Over::Ended(Ended::Stopped)),
+        }
+    }
+
+    /// One command for a burst. A partition is never in both lists: between its unassign and its assign lies a claim.
+    fn tell_consumer(&mut self) {
+        if !self.unassigns.is_empty() {
+            let places = std::mem::take(&mut self.unassigns);
+            self.consumer.send(Command::Unassign { places, revoke: false });
+        }
+        if !self.starts.is_empty() {
+            self.consumer.send(Command::Assign(std::mem::take(&mut self.starts)));
         }
     }
 
