@@ -285,6 +285,10 @@ impl<S: Store> Supervisor<S> {
                 self.starts.push(kafka::Start { place, tenure, claim, offset, leader_epoch, writer });
             }
             Effect::Unassign { place } => {
+                // Assigned and taken out within one burst: in this order, or it would stay assigned with nobody knowing.
+                if self.starts.iter().any(|start| start.place == place) {
+                    self.tell_consumer();
+                }
                 self.unassigns.push(place);
             }
             Effect::AwaitRevoke => {
@@ -302,7 +306,8 @@ impl<S: Store> Supervisor<S> {
         }
     }
 
-    /// One command for a burst. A partition is never in both lists: between its unassign and its assign lies a claim.
+    /// One command for a burst. A partition is never in both lists: between its unassign and its assign lies a claim, and one that was just assigned is told
+    /// before it is unassigned.
     fn tell_consumer(&mut self) {
         if !self.unassigns.is_empty() {
             let places = std::mem::take(&mut self.unassigns);
