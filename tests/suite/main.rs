@@ -2,4 +2,5 @@
 
 mod basics;
 mod command;
+mod positions;
 mod rig;

@@ -29,9 +29,12 @@ pub(crate) struct Rig {
 impl Rig {
     /// A topic, a schema with the ledger table, and the tables of the command, guarded against a stored offset that goes back in silence.
     pub(crate) async fn new(stem: &str, partitions: i32) -> Self {
-        let servers = Servers::shared().await;
-        let kafka = servers.kafka();
-        let schema = servers.postgres().schema(stem).await;
+        Self::on(Servers::shared().await.kafka(), stem, partitions).await
+    }
+
+    /// The same with the topic in another cluster.
+    pub(crate) async fn on(kafka: &'static Kafka, stem: &str, partitions: i32) -> Self {
+        let schema = Servers::shared().await.postgres().schema(stem).await;
         let topic = kafka.topic(stem, partitions).await;
         schema
             .execute(&format!(
