@@ -26,7 +26,10 @@ const QUICK_METADATA: &str = "\"topic.metadata.refresh.interval.ms\" = \"1000\"\
 fn command_with(config: &str, args: &[&str]) -> Launch {
     let mut all = vec!["--config", "oncesink.toml"];
     all.extend(args);
-    Launch::new(env!("CARGO_BIN_EXE_oncesink")).file("oncesink.toml", config).args(all).env("RUST_LOG", "info")
+    Launch::new(env!("CARGO_BIN_EXE_oncesink"))
+        .file("oncesink.toml", config)
+        .args(all)
+        .env("RUST_LOG", "info")
 }
 
 /// The rig's file with one more topic.
@@ -67,12 +70,8 @@ async fn column(rig: &Rig, topic: &str, partition: i32, column: &str) -> Option<
 /// Waits until a partition stands at this offset.
 async fn stands_at(rig: &Rig, topic: &str, partition: i32, offset: i64) {
     let wanted = Some(offset.to_string());
-    eventually_within(
-        PATIENCE,
-        || column(rig, topic, partition, "last_offset"),
-        |found| *found == wanted,
-    )
-    .await;
+    eventually_within(PATIENCE, || column(rig, topic, partition, "last_offset"), |found| *found == wanted)
+        .await;
 }
 
 /// Waits until the row of a partition says that it stopped; gives the reason.

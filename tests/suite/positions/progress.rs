@@ -72,7 +72,9 @@ async fn progress_alone_takes_one_transaction_a_second() {
     let process = rig.run();
     rows_reach(&rig, &rig.topic, 1).await;
     let committed = async || {
-        metric(&process, &["oncesink_transactions_total", "committed"]).await.expect("a transaction was counted")
+        metric(&process, &["oncesink_transactions_total", "committed"])
+            .await
+            .expect("a transaction was counted")
     };
     says(&process, &["partitions claimed"]).await;
     let (before, began) = (committed().await, Instant::now());

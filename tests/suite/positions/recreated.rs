@@ -31,7 +31,13 @@ async fn created_again_while_running_it_stops_and_a_reset_takes_over() {
     let place = format!("{}/0", rig.topic);
     let halted = eventually_within(
         PATIENCE,
-        || async { process.text().lines().find(|l| l.contains(&place) && l.contains("oncesink reset")).map(str::to_owned) },
+        || async {
+            process
+                .text()
+                .lines()
+                .find(|l| l.contains(&place) && l.contains("oncesink reset"))
+                .map(str::to_owned)
+        },
         Option::is_some,
     )
     .await
@@ -40,7 +46,8 @@ async fn created_again_while_running_it_stops_and_a_reset_takes_over() {
     assert!(began.elapsed() < Duration::from_secs(10), "noticed after {:?}", began.elapsed());
 
     // Nothing more is written, while the other topic flows.
-    let standing: i64 = column(&rig, &rig.topic, 0, "last_offset").await.expect("a row").parse().expect("a number");
+    let standing: i64 =
+        column(&rig, &rig.topic, 0, "last_offset").await.expect("a row").parse().expect("a number");
     rig.kafka.produce(&rig.topic, numbered(0, 1200..1300)).await;
     rig.kafka.produce(&other, numbered(0, 0..100)).await;
     rows_reach(&rig, &other, 100).await;
@@ -84,7 +91,8 @@ async fn a_second_sink_in_the_group_is_refused_and_fences_nobody() {
     rig.produce(10).await;
     let healthy = rig.run();
     rig.all_once().await;
-    let epochs = [column(&rig, &rig.topic, 0, "owner_epoch").await, column(&rig, &rig.topic, 1, "owner_epoch").await];
+    let epochs =
+        [column(&rig, &rig.topic, 0, "owner_epoch").await, column(&rig, &rig.topic, 1, "owner_epoch").await];
 
     let other = rig.config().replace("[sinks.ledger]", "[sinks.second]");
     let second = command_with(&other, &["run"]).start();

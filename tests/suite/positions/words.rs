@@ -43,7 +43,8 @@ async fn a_stopped_partition_notices_a_skip() {
     rig.produce(3).await;
     stops(&rig, &rig.topic, 0).await;
     let place = format!("{}/0", rig.topic);
-    says(&process, &[&format!("{place}@10 stopped"), &format!("oncesink skip ledger {place} --expect 10")]).await;
+    says(&process, &[&format!("{place}@10 stopped"), &format!("oncesink skip ledger {place} --expect 10")])
+        .await;
     stands_at(&rig, &rig.topic, 1, 13).await;
     assert_eq!(rig.stored(0).await, 10);
 
