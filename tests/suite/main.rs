@@ -2,5 +2,8 @@
 
 mod basics;
 mod command;
+mod faults;
 mod positions;
+mod readme;
+mod rebalance;
 mod rig;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch::Receiver;
 
-use crate::error::Failure;
+use crate::error::{BadRecord, Failure, Reason};
 use crate::kafka::{self, Command, ConsumerHandle, FatalKind, TopicState};
 use crate::metrics::emit;
 use crate::record::TopicPartition;
@@ -31,6 +31,8 @@ const REVOKE_MAX: Duration = Duration::from_secs(1);
 const CLOSE_MAX: Duration = Duration::from_secs(6);
 /// After the drain deadline: time for writers to withdraw what can be withdrawn.
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
+/// How long a record may wait for the row that its foreign key refers to.
+const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(250);
 
 /// Runs a sink to its end: a client that dies is replaced, with back-off.
@@ -116,6 +118,8 @@ struct Supervisor<S: Store> {
     /// Partitions with a transaction since the last look.
     active: HashSet<TopicPartition>,
     topic_ids: HashMap<Arc<str>, String>,
+    /// Records that wait for the row that they refer to: offset, and since when.
+    orphans: HashMap<TopicPartition, (i64, Instant)>,
     revoke: Option<(Instant, Instant)>,
     stopping: Option<Stopping>,
     over: Option<Over>,
@@ -125,6 +129,9 @@ struct Supervisor<S: Store> {
     ends: BTreeMap<TopicPartition, i64>,
     reading_ends: bool,
     dirty: bool,
+    /// For the consumer, until the event at hand, or a burst of them, is dealt with.
+    starts: Vec<kafka::Start>,
+    unassigns: Vec<TopicPartition>,
 }
 
 impl<S: Store> Supervisor<S> {
@@ -189,6 +196,7 @@ impl<S: Store> Supervisor<S> {
             watcher,
             active: HashSet::new(),
             topic_ids: HashMap::new(),
+            orphans: HashMap::new(),
             revoke: None,
             stopping: None,
             over: None,
@@ -197,6 +205,8 @@ impl<S: Store> Supervisor<S> {
             ends: checked.ends.clone(),
             reading_ends: false,
             dirty: false,
+            starts: Vec::new(),
+            unassigns: Vec::new(),
             settings: settings.clone(),
         })
     }
@@ -211,7 +221,13 @@ impl<S: Store> Supervisor<S> {
             let stopping = self.stopping.is_some();
             tokio::select! {
                 Some(event) = inboxes.kafka.recv() => self.kafka(event),
-                Some((writer, said)) = inboxes.said.recv() => self.said(writer, said),
+                Some((writer, said)) = inboxes.said.recv() => {
+                    self.said(writer, said);
+                    // A burst is taken whole, so that what follows from it is told once.
+                    while let Ok((writer, said)) = inboxes.said.try_recv() {
+                        self.said(writer, said);
+                    }
+                }
                 Some(brought) = inboxes.brought.recv() => self.brought(brought),
                 Some(seen) = inboxes.seen.recv() => self.seen(seen),
                 () = sleep_until(revoke_at) => {
@@ -221,14 +237,20 @@ impl<S: Store> Supervisor<S> {
                 () = told(&mut shutdown), if !stopping => self.stop(),
                 _ = tick.tick() => self.tick(),
             }
+            self.tell_consumer();
             self.show();
         }
         self.close(inboxes.kafka).await
     }
 
     fn step(&mut self, event: Event) {
+        let stored = matches!(event, Event::Stored { .. });
         let effects = self.partitions.step(event);
         self.dirty = true;
+        if stored {
+            // By far the most frequent event, and it has no effects.
+            return;
+        }
         let mut claims: BTreeMap<u32, Vec<_>> = BTreeMap::new();
         for effect in effects {
             match effect {
@@ -260,11 +282,10 @@ impl<S: Store> Supervisor<S> {
             }
             Effect::Assign { writer, place, tenure, claim, start } => {
                 let Start { offset, leader_epoch } = start;
-                let start = kafka::Start { place, tenure, claim, offset, leader_epoch, writer };
-                self.consumer.send(Command::Assign(vec![start]));
+                self.starts.push(kafka::Start { place, tenure, claim, offset, leader_epoch, writer });
             }
             Effect::Unassign { place } => {
-                self.consumer.send(Command::Unassign { places: vec![place], revoke: false });
+                self.unassigns.push(place);
             }
             Effect::AwaitRevoke => {
                 let now = Instant::now();
@@ -278,6 +299,17 @@ impl<S: Store> Supervisor<S> {
             }
             Effect::Halted { place, halt } => self.halted(&place, &halt),
             Effect::Drained => self.over = Some(Over::Ended(Ended::Stopped)),
+        }
+    }
+
+    /// One command for a burst. A partition is never in both lists: between its unassign and its assign lies a claim.
+    fn tell_consumer(&mut self) {
+        if !self.unassigns.is_empty() {
+            let places = std::mem::take(&mut self.unassigns);
+            self.consumer.send(Command::Unassign { places, revoke: false });
+        }
+        if !self.starts.is_empty() {
+            self.consumer.send(Command::Assign(std::mem::take(&mut self.starts)));
         }
     }
 
@@ -366,6 +398,10 @@ impl<S: Store> Supervisor<S> {
                 self.chronicle.stored(records);
                 self.step(Event::Stored { place, claim, offset, fence });
             }
+            Report::Refenced { place, claim, fence } => self.step(Event::Refenced { place, claim, fence }),
+            Report::Gone { place, claim, why: Gone::Stopped(bad) } if self.may_wait(&bad) => {
+                self.step(Event::Orphaned { place, claim });
+            }
             Report::Gone { place, claim, why } => {
                 self.gone(&place, &why);
                 self.step(Event::Gone { place, claim, why });
@@ -373,6 +409,33 @@ impl<S: Store> Supervisor<S> {
             // The failure itself came as a word of its own.
             Report::Fatal => {}
         }
+    }
+
+    /// The row that a record refers to may come by another partition, through this writer or any other: for some time the record is tried again before it
+    /// counts as bad. Meanwhile its partition is out of the queue, so that the row can come.
+    fn may_wait(&mut self, bad: &BadRecord) -> bool {
+        if bad.reason != Reason::ForeignKey {
+            return false;
+        }
+        let now = Instant::now();
+        let (offset, since) = self.orphans.entry(bad.place.clone()).or_insert((bad.offset, now));
+        if *offset != bad.offset {
+            (*offset, *since) = (bad.offset, now);
+        }
+        if since.elapsed() >= FOREIGN_KEY_WAIT {
+            self.orphans.remove(&bad.place);
+            return false;
+        }
+        if *since == now {
+            tracing::warn!(
+                "{}@{}: {}; waiting up to {} s for the row that it refers to",
+                bad.place,
+                bad.offset,
+                bad.message,
+                FOREIGN_KEY_WAIT.as_secs()
+            );
+        }
+        true
     }
 
     fn gone(&mut self, place: &TopicPartition, why: &Gone) {

@@ -204,10 +204,21 @@ pub(crate) enum Event {
         offset: i64,
         fence: Fence,
     },
+    /// A settle of ours wrote a new fence.
+    Refenced {
+        place: TopicPartition,
+        claim: ClaimNumber,
+        fence: Fence,
+    },
     Gone {
         place: TopicPartition,
         claim: ClaimNumber,
         why: Gone,
+    },
+    /// A record lacks the row that it refers to: tried again in a transaction of its own, with back-off, while that row may still come.
+    Orphaned {
+        place: TopicPartition,
+        claim: ClaimNumber,
     },
     /// Somebody else changed the row: claim again.
     OutsideWord(TopicPartition),
@@ -380,7 +391,13 @@ impl Partitions {
                     partition.seen = Some(fence);
                 }
             }
+            Event::Refenced { place, claim, fence } => {
+                if let Some(partition) = self.current(&place, claim) {
+                    partition.fence = Some(fence);
+                }
+            }
             Event::Gone { place, claim, why } => self.gone(&place, claim, why, &mut effects),
+            Event::Orphaned { place, claim } => self.gone(&place, claim, Gone::Sick, &mut effects),
             Event::OutsideWord(place) => self.take_out(&place, Then::Claim, &mut effects),
             Event::Halt { place, halt } => self.take_out(&place, Then::Halt(halt), &mut effects),
             Event::Tick(now) => self.tick(now, &mut effects),

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use oncesink_test_support::Servers;
 use oncesink_test_support::kafka::{Kafka, KafkaCluster, KafkaOptions};
 
 use super::{end, says, seqs, stands_at};
@@ -21,7 +22,7 @@ fn flip(segment: &Path, at: u64) {
 async fn a_flipped_byte_ends_the_intake_of_its_partition_until_it_is_mended() {
     let cluster = KafkaCluster::start(KafkaOptions::one()).await;
     let kafka: &'static Kafka = Box::leak(Box::new(Kafka::connect(cluster.bootstrap())));
-    let mut rig = Rig::on(kafka, "damaged", 2).await;
+    let mut rig = Rig::between(kafka, Servers::shared().await.postgres(), "damaged", 2).await;
     let batches = [rig.records(0, 50), rig.records(0, 1)];
     for batch in batches {
         rig.kafka.produce(&rig.topic, batch).await;
