@@ -7,6 +7,7 @@ mod basics;
 mod command;
 mod example;
 mod faults;
+mod positions;
 mod readme;
 mod rebalance;
 mod rig;

@@ -36,7 +36,16 @@ impl Rig {
 
     /// The same on a database server of the test's own.
     pub(crate) async fn on(postgres: &Postgres, stem: &str, partitions: i32) -> Self {
-        let kafka = Servers::shared().await.kafka();
+        Self::between(Servers::shared().await.kafka(), postgres, stem, partitions).await
+    }
+
+    /// The same between these two servers.
+    pub(crate) async fn between(
+        kafka: &'static Kafka,
+        postgres: &Postgres,
+        stem: &str,
+        partitions: i32,
+    ) -> Self {
         let schema = postgres.schema(stem).await;
         let topic = kafka.topic(stem, partitions).await;
         schema
