@@ -24,7 +24,7 @@ pub mod store;
 mod writer;
 pub use writer::{BatchLimits, ConfigSource};
 mod supervisor;
-pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run};
+pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run, unanswered};
 
 pub use async_trait::async_trait;
 #[cfg(feature = "postgres")]

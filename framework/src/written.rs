@@ -85,7 +85,7 @@ impl Written {
             *read.entry(&part.topic_partition().topic).or_default() += part.len();
         }
         if let Some(unread) = self.topics.keys().find(|topic| !read.contains_key(topic)) {
-            return Err(format!("it counts records of topic {unread:?}, of which the batch has none"));
+            return Err(format!("counts records of topic {unread:?}, of which the batch has none"));
         }
         let whole = self.topics.is_empty() && self.all == batch.len();
         let mut books = Vec::with_capacity(read.len());
@@ -108,9 +108,9 @@ impl Written {
 
     fn difference(&self, topic: &str, counts: &Counts, read: usize, batch: usize) -> String {
         if self.topics.is_empty() || topic.is_empty() {
-            return format!("it accounts for {} of {batch} records", self.total().total());
+            return format!("accounts for {} of {batch} records", self.total().total());
         }
-        format!("it accounts for {} of {read} records of topic {topic:?}", counts.total())
+        format!("accounts for {} of {read} records of topic {topic:?}", counts.total())
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(shares, [("a", 5, counts(5, 0)), ("b", 4, counts(4, 0)), ("c", 0, counts(0, 0))]);
         for wrong in [0, 8, 10] {
             let error = Written::records(wrong).books(&batch).unwrap_err();
-            assert_eq!(error, format!("it accounts for {wrong} of 9 records"));
+            assert_eq!(error, format!("accounts for {wrong} of 9 records"));
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
         *written.topic(&"a".into()) = counts(4, 0);
         *written.topic(&"b".into()) = counts(3, 0);
         let error = written.books(&batch).unwrap_err();
-        assert_eq!(error, "it accounts for 4 of 3 records of topic \"a\"");
+        assert_eq!(error, "accounts for 4 of 3 records of topic \"a\"");
 
         let mut foreign = Written::default();
         foreign.topic(&"x".into()).records = 7;

@@ -108,7 +108,8 @@ impl Holdings {
             let Some((_, from_bad)) = first.and_then(|offset| part.before(offset)) else { continue };
             let known = self.known.entry(place.clone()).or_default();
             known.extend(First::of(&from_bad).filter(|first| !known.contains(first)));
-            self.changed = true;
+            // Shown before the stop is: a partition that stands at an old record must not look as if it stood at the end.
+            (self.changed, self.published) = (true, None);
         }
     }
 

@@ -9,7 +9,6 @@ mod holdings;
 mod run;
 mod state;
 mod transaction;
-mod verdict;
 
 pub use flight::ConfigSource;
 pub(crate) use flight::open_on;

@@ -49,7 +49,7 @@ async fn data_errors_name_their_place_and_keep_the_value_to_themselves() {
             Reason::NotATime,
             "time",
         ),
-        ("INSERT INTO guarded VALUES (5550123)", "P0001", Reason::Trigger, "no items today"),
+        ("INSERT INTO guarded VALUES (5550123)", "P0001", Reason::Trigger, "raised by a trigger"),
     ];
     for (sql, state, reason, says) in cases {
         let failure = failure(&bench, sql).await;
