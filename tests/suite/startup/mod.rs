@@ -8,6 +8,7 @@ mod kafka;
 mod offsets;
 mod stage;
 mod target;
+mod topic;
 
 use stage::{Row, Stage};
 

@@ -65,6 +65,19 @@ async fn data_errors_name_their_place_and_keep_the_value_to_themselves() {
 }
 
 #[tokio::test]
+async fn what_is_raised_under_a_borrowed_state_keeps_its_words_to_itself() {
+    let bench = Bench::with_rows("errors_raised", 1).await;
+    for (state, class) in
+        [("55P03", Class::SickObject), ("40001", Class::Transient), ("ZZ001", Class::BadRecord)]
+    {
+        let sql = format!("DO $$ BEGIN RAISE EXCEPTION 'row 5550123' USING ERRCODE = '{state}'; END $$");
+        let failure = failure(&bench, &sql).await;
+        assert_eq!((failure.class, failure.sql_state.as_deref()), (class, Some(state)), "{failure}");
+        assert!(!format!("{failure:?}").contains("5550123"), "the value is told: {failure:?}");
+    }
+}
+
+#[tokio::test]
 async fn copy_tells_table_and_column() {
     let bench = Bench::with_rows("errors_copy", 1).await;
     bench.schema.execute(TABLES).await;
