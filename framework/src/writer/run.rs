@@ -178,7 +178,7 @@ struct Lane<S: Store, K: Sink<S>> {
     /// The token that every attempt at the present settle writes.
     settle_token: Option<Uuid>,
     /// The books of the transaction in doubt, to be counted if it was applied.
-    doubtful: Option<(Batch, Vec<TopicBooks>)>,
+    doubtful: Option<(Batch, Box<[TopicBooks]>)>,
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
     trouble: Option<(Class, Instant)>,

@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
     /// Given up before COMMIT was sent.
     Withdrawn,
     /// COMMIT was sent; its outcome is unknown. The books are those of the case that it was done.
-    InDoubt(Failure, Option<Vec<TopicBooks>>),
+    InDoubt(Failure, Option<Box<[TopicBooks]>>),
 }
 
 /// Seconds by phase, for the histogram.
@@ -114,9 +114,9 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
         Ok(Ok(session)) => (Outcome::Committed(books), Some(session)),
         Ok(Err(CommitFailure::RolledBack(failure))) => (Outcome::RolledBack(failure.context("COMMIT")), None),
         Ok(Err(CommitFailure::InDoubt(failure))) => {
-            (Outcome::InDoubt(failure.context("COMMIT"), Some(books)), None)
+            (Outcome::InDoubt(failure.context("COMMIT"), Some(books.into())), None)
         }
-        Err(_) => (Outcome::InDoubt(no_answer("COMMIT", work.call_max), Some(books)), None),
+        Err(_) => (Outcome::InDoubt(no_answer("COMMIT", work.call_max), Some(books.into())), None),
     }
 }
 
