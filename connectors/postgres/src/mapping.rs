@@ -75,6 +75,24 @@ impl Mapping {
         self.concerning(record.bad(fault.reason, message), Some(column))
     }
 
+    /// A bad record because of a field whose column takes no such value, whatever it is.
+    pub(crate) fn closed(
+        &self,
+        record: &Record<'_>,
+        column: &Column,
+        reason: Reason,
+        why: &str,
+    ) -> BadRecord {
+        let message = format!(
+            "field {}: column {}.{} {} {why}",
+            quote::field(&column.name),
+            self.table.display(),
+            column.name,
+            column.type_name
+        );
+        self.concerning(record.bad(reason, message), Some(column))
+    }
+
     /// A bad record because of a field that is missing.
     pub(crate) fn lacking(&self, record: &Record<'_>, column: &Column) -> BadRecord {
         let message = format!(

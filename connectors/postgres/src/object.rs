@@ -4,6 +4,7 @@
 //! for fields that have no column.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use oncesink::Reason;
@@ -106,23 +107,36 @@ impl<'b> Visitor<'b> for Object<'_, '_, 'b> {
                 return Err(fields.refuse(Reason::UnknownField, message));
             }
             let value = map.next_value::<&RawValue>()?.get();
-            let twice = match column {
-                Some(index) => match fields.values.get_mut(index) {
-                    Some(slot) => slot.replace(value).is_some(),
-                    None => false,
-                },
-                None => fields.unknown.iter().any(|(known, _)| *known == name),
-            };
-            if twice {
-                let message = format!("field {} stands in the object twice", quote::field(&name));
-                return Err(fields.refuse(Reason::InvalidJson, message));
-            }
-            if column.is_none() {
+            let Some(slot) = column.and_then(|index| fields.values.get_mut(index)) else {
                 fields.unknown.push((name, value));
+                continue;
+            };
+            if slot.replace(value).is_some() {
+                return Err(fields.refuse(Reason::InvalidJson, twice(&name)));
             }
+        }
+        if let Some(name) = repeated(&fields.unknown) {
+            return Err(fields.refuse(Reason::InvalidJson, twice(&name)));
         }
         Ok(())
     }
+}
+
+fn twice(name: &str) -> String {
+    format!("field {} stands in the object twice", quote::field(name))
+}
+
+/// A name that occurs twice. Few names are compared with each other; many go through a set, so that a hostile object costs no more than it weighs.
+fn repeated(fields: &[(Cow<'_, str>, &str)]) -> Option<String> {
+    const FEW: usize = 16;
+    let names = fields.iter().map(|(name, _)| name.as_ref());
+    let found = if fields.len() <= FEW {
+        names.enumerate().find(|(nth, name)| fields.iter().take(*nth).any(|(before, _)| before == name))
+    } else {
+        let mut seen = HashSet::with_capacity(fields.len());
+        names.enumerate().find(|(_, name)| !seen.insert(*name))
+    };
+    found.map(|(_, name)| name.to_owned())
 }
 
 /// A field's name, borrowed unless it holds escapes.

@@ -12,7 +12,7 @@ use oncesink::sqlx::postgres::{PgArgumentBuffer, PgDatabaseError, PgTypeInfo, Po
 use oncesink::sqlx::{self, Encode, Type};
 use oncesink::{Class, Failure, SinkError, Written};
 
-use crate::catalog::{self, SharedTable, Table};
+use crate::catalog::{self, Table};
 use crate::encode::Plan;
 use crate::statement::{Parameter, Prepared, Statement};
 
@@ -119,15 +119,9 @@ async fn compare(tx: &mut Tx, plan: &Plan) -> Result<(), SinkError> {
     if plan.tables.is_empty() {
         return Ok(());
     }
-    let schemas: Vec<_> = plan.tables.iter().map(|(table, _)| table.schema.clone()).collect();
-    let names: Vec<_> = plan.tables.iter().map(|(table, _)| table.name.clone()).collect();
-    let now = catalog::fingerprints(tx, &schemas, &names).await?;
-    let same = |table: &SharedTable| {
-        now.iter().any(|(schema, name, fingerprint)| {
-            *schema == table.schema && *name == table.name && *fingerprint == table.fingerprint
-        })
-    };
-    match plan.tables.iter().find(|(table, _)| !same(table)) {
+    let oids: Vec<_> = plan.tables.iter().map(|(table, _)| table.oid).collect();
+    let now = catalog::fingerprints(tx, &oids).await?;
+    match plan.tables.iter().find(|(table, _)| !now.iter().any(|present| present.is(table))) {
         None => Ok(()),
         Some((table, _)) => {
             let mut failure =

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::batch::{Batch, Part};
-use crate::error::{Class, Failure, Reason};
+use crate::error::{BadRecord, Class, Failure, Reason};
 use crate::kafka::{ClaimNumber, DrainQueue, Item, RawRecord};
 use crate::metrics::emit::{self, Gap, TopicMeter};
 use crate::record::TopicPartition;
@@ -23,7 +23,7 @@ use crate::store::{Fence, Settled, Step, Store};
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
-use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Writer};
+use crate::writer::state::{BadDescription, Break, Effect, Event, Gone, Report, Taken, Verdict, Writer};
 use crate::writer::transaction::{Outcome, Took};
 
 /// Items popped before the writer looks at anything else.
@@ -53,6 +53,8 @@ pub(crate) enum Said {
     Released { place: TopicPartition, claim: ClaimNumber },
     /// See [`Report`].
     Report(Report),
+    /// Why the partition that is reported next does not flow: for people.
+    Sick { place: TopicPartition, reason: String },
     /// The sink cannot go on.
     Fatal(Failure),
 }
@@ -131,8 +133,10 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         sink: None,
         sinks_opened: 0,
         settle_token: None,
+        doubtful: None,
         wake_at: None,
         trouble: None,
+        sick: String::new(),
         buffered: Arc::clone(&buffered),
         in_flight: HashMap::new(),
         meters: HashMap::new(),
@@ -182,9 +186,13 @@ struct Lane<S: Store, K: Sink<S>> {
     sinks_opened: u64,
     /// The token that every attempt at the present settle writes.
     settle_token: Option<Uuid>,
+    /// The books of the transaction in doubt, to be counted if it was applied.
+    doubtful: Option<(Batch, Written)>,
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
     trouble: Option<(Class, Instant)>,
+    /// The last failure of an object's own.
+    sick: String,
     buffered: Buffered,
     in_flight: HashMap<TopicPartition, Held>,
     meters: HashMap<Arc<str>, TopicMeter>,
@@ -193,7 +201,7 @@ struct Lane<S: Store, K: Sink<S>> {
 /// What woke the loop.
 enum Woke<S: Store, K> {
     Instruction(Option<Instruction>),
-    Landed(Result<Landed<S, K>, tokio::task::JoinError>),
+    Landed(Box<Result<Landed<S, K>, tokio::task::JoinError>>),
     Settled(Result<Result<Vec<Settled>, Failure>, tokio::task::JoinError>),
     Queue,
     Due,
@@ -212,7 +220,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             match self.wait(&mut inbox, &fd, draining).await {
                 Woke::Instruction(Some(Instruction::End) | None) => return,
                 Woke::Instruction(Some(instruction)) => self.instruct(instruction),
-                Woke::Landed(landed) => self.landed(landed),
+                Woke::Landed(landed) => self.landed(*landed),
                 Woke::Settled(answer) => self.settled(answer),
                 Woke::Queue => {
                     queue.clear_wake();
@@ -244,7 +252,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         tokio::select! {
             biased;
             instruction = inbox.recv() => Woke::Instruction(instruction),
-            landed = join(flight), if flight.is_some() => Woke::Landed(landed),
+            landed = join(flight), if flight.is_some() => Woke::Landed(Box::new(landed)),
             answer = join(settle), if settle.is_some() => Woke::Settled(answer),
             ready = fd.readable(), if may_drain => {
                 if let Ok(mut ready) = ready {
@@ -409,6 +417,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Effect::Withdraw => self.gate.withdraw(),
             Effect::BackOff { attempts } => self.wake_at = Some(Instant::now() + back_off(attempts)),
             Effect::Settle { steps } => self.settle(steps),
+            Effect::Verdict(verdict) => self.verdict(verdict),
             Effect::Report(report) => self.report(report),
         }
     }
@@ -423,9 +432,15 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn report(&mut self, report: Report) {
-        if let Report::Stored { place, .. } = &report {
-            self.in_flight.remove(place);
-            self.publish();
+        match &report {
+            Report::Stored { place, .. } => {
+                self.in_flight.remove(place);
+                self.publish();
+            }
+            Report::Gone { place, why: Gone::Sick, .. } => {
+                self.say(Said::Sick { place: place.clone(), reason: self.sick.clone() });
+            }
+            _ => {}
         }
         self.say(Said::Report(report));
     }
@@ -448,6 +463,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn take_off(&mut self, parts: Vec<Part>, steps: Vec<Step>) {
+        // Whatever was in doubt before is settled, or left to others.
+        (self.settle_token, self.doubtful) = (None, None);
         let prepared = match self.ready.take() {
             Some(prepared) if prepared.batch.parts() == parts => prepared,
             _ => Prepared::new(parts),
@@ -491,7 +508,16 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             self.sink = landed.sink;
         }
         self.count_outcome(&landed.outcome, &landed.prepared, &landed.took);
-        let event = self.event_of(landed.outcome);
+        let batch = landed.prepared.batch;
+        let event = match landed.outcome {
+            Outcome::InDoubt(failure, books) => {
+                tracing::warn!("in doubt: {failure}; the stored offset will tell");
+                self.doubtful = books.map(|written| (batch, *written));
+                Event::InDoubt
+            }
+            Outcome::Bad(records) => self.bad(records, &batch),
+            outcome => self.event_of(outcome),
+        };
         self.step(event);
     }
 
@@ -503,12 +529,26 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 for (phase, lasted) in took.phases() {
                     emit::took(&group, phase, lasted);
                 }
-                emit::batch(&group, &prepared.batch);
-                self.count_records(&prepared.batch, written);
-                self.well();
+                self.count_written(&prepared.batch, written);
             }
-            Outcome::InDoubt(_) => emit::transaction(&group, "in_doubt"),
+            Outcome::InDoubt(..) => emit::transaction(&group, "in_doubt"),
             _ => emit::transaction(&group, "rolled_back"),
+        }
+    }
+
+    fn count_written(&mut self, batch: &Batch, written: &Written) {
+        emit::batch(&self.settings.group, batch);
+        self.count_records(batch, written);
+        self.well();
+    }
+
+    fn verdict(&mut self, verdict: Verdict) {
+        emit::settled(&self.settings.group, verdict.label());
+        tracing::info!("settled: {}", verdict.label().replace('_', " "));
+        if let Some((batch, written)) = self.doubtful.take()
+            && verdict == Verdict::Applied
+        {
+            self.count_written(&batch, &written);
         }
     }
 
@@ -534,6 +574,25 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
+    /// Coordinates that the connector was never given would be looked for again and again.
+    fn bad(&mut self, records: Vec<BadRecord>, batch: &Batch) -> Event {
+        let known = |bad: &BadRecord| {
+            batch
+                .parts()
+                .iter()
+                .any(|part| *part.topic_partition() == bad.place && part.before(bad.offset).is_some())
+        };
+        if records.iter().any(known) {
+            return Event::Bad { records };
+        }
+        let named = records.first().map_or_else(|| "none".to_owned(), ToString::to_string);
+        self.fatal(Failure::fatal(format!(
+            "the connector {:?} calls records bad that it was not given: {named}",
+            K::KIND
+        )));
+        Event::RolledBack { class: Class::Fatal }
+    }
+
     fn event_of(&mut self, outcome: Outcome) -> Event {
         match outcome {
             Outcome::Committed(_) => Event::Committed,
@@ -541,10 +600,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Outcome::Contended(locked) => Event::Contended { locked },
             Outcome::Bad(records) => Event::Bad { records },
             Outcome::Withdrawn => Event::Withdrawn,
-            Outcome::InDoubt(failure) => {
-                tracing::warn!("in doubt: {failure}; the stored offset will tell");
-                Event::InDoubt
-            }
+            // Taken care of by the caller, which has the batch.
+            Outcome::InDoubt(..) => Event::InDoubt,
             Outcome::RolledBack(failure) => self.rolled_back(failure),
         }
     }
@@ -558,7 +615,13 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 self.fatal(failure);
                 Event::RolledBack { class }
             }
-            _ => {
+            // Not the server is ill but an object: told of its partitions, once they stand alone.
+            Class::SickObject | Class::StaleCatalog => {
+                tracing::debug!(class = class.label(), "{failure}");
+                self.sick = failure.to_string();
+                Event::RolledBack { class }
+            }
+            Class::Transient | Class::WrongServer | Class::Timeout => {
                 self.ill(&failure);
                 Event::RolledBack { class }
             }

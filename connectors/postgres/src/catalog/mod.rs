@@ -8,12 +8,15 @@ mod read;
 
 use std::sync::Arc;
 
+use oncesink::sqlx::postgres::types::Oid;
+
 pub(crate) use kind::{Kind, NumericBounds};
 pub(crate) use read::{fingerprints, read};
 
 /// A table that rows can go to.
 #[derive(Debug)]
 pub(crate) struct Table {
+    pub(crate) oid: Oid,
     pub(crate) schema: String,
     pub(crate) name: String,
     /// All columns that are not dropped, in the table's order.

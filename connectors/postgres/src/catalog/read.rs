@@ -1,6 +1,8 @@
 //! The queries on the catalog, and the errors of a start: each names the object and the remedy.
 
 use oncesink::postgres::Tx;
+use oncesink::sqlx::postgres::PgRow;
+use oncesink::sqlx::postgres::types::Oid;
 use oncesink::sqlx::{self, Row};
 use oncesink::{Failure, SinkError};
 
@@ -10,7 +12,7 @@ use crate::template::TableName;
 
 /// Every relation that a name could mean; names are bound, never spliced. Without a schema the session's search_path decides.
 const RELATION: &str = "
-    SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, c.relpersistence::text AS persistence,
+    SELECT c.oid AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, c.relpersistence::text AS persistence,
            has_schema_privilege(n.oid, 'USAGE') AS reachable,
            has_any_column_privilege(c.oid, 'INSERT') AS insertable,
            row_security_active(c.oid) AS row_security,
@@ -25,12 +27,12 @@ const RELATION: &str = "
 
 /// Columns in the table's order. A domain may bring a default of its own.
 const COLUMNS: &str = "
-    SELECT a.attname::text AS name, a.atttypid::bigint AS type_oid, a.atttypmod AS modifier, a.attnotnull AS not_null,
+    SELECT a.attname::text AS name, a.atttypid AS type_oid, a.atttypmod AS modifier, a.attnotnull AS not_null,
            a.attgenerated::text AS generated, a.attidentity::text AS identity, format_type(a.atttypid, a.atttypmod) AS type_name,
            a.atthasdef OR a.attidentity <> '' OR t.typtype = 'd' AS filled,
            has_column_privilege(a.attrelid, a.attnum, 'INSERT') AS insertable
       FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-     WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
      ORDER BY a.attnum";
 
 /// Names that differ by case or schema only, for the message.
@@ -39,7 +41,8 @@ const SIMILAR: &str = "
       FROM (SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
              WHERE lower(c.relname::text) = lower($1) AND c.relkind IN ('r', 'p') ORDER BY 1, 2 LIMIT 3) s";
 
-/// What the bytes of a COPY depend on, in one text per table.
+/// What the bytes of a COPY depend on, in one text per table. By object id, which an index answers however many tables there are; the name is read back,
+/// since another table may bear it by now.
 const FINGERPRINTS: &str = "
     SELECT n.nspname::text AS schema, c.relname::text AS name,
            c.oid::text || string_agg(format(' %s %I %s %s %s %s%s', a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated,
@@ -47,7 +50,7 @@ const FINGERPRINTS: &str = "
       FROM pg_catalog.pg_class c
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
       JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-     WHERE (n.nspname::text, c.relname::text) IN (SELECT * FROM UNNEST($1::text[], $2::text[]))
+     WHERE c.oid = ANY ($1::oid[])
      GROUP BY c.oid, n.nspname, c.relname";
 
 /// Reads a table. `section` is the part of the file that named it.
@@ -61,6 +64,7 @@ pub(crate) async fn read(tx: &mut Tx, name: &TableName, section: &str) -> Result
         return Err(missing(tx, name, section).await?.into());
     };
     let mut table = Table {
+        oid: relation.try_get("oid")?,
         schema: relation.try_get("schema")?,
         name: relation.try_get("name")?,
         columns: Vec::new(),
@@ -69,29 +73,43 @@ pub(crate) async fn read(tx: &mut Tx, name: &TableName, section: &str) -> Result
     };
     refuse_unfit(&table, &relation)?;
     let filled_by_trigger: bool = relation.try_get("filled")?;
-    let oid: i64 = relation.try_get("oid")?;
-    for row in sqlx::query(COLUMNS).bind(oid).fetch_all(tx.sql()).await? {
+    for row in sqlx::query(COLUMNS).bind(table.oid).fetch_all(tx.sql()).await? {
         table.columns.push(column(&row, filled_by_trigger)?);
     }
-    let wanted = (vec![table.schema.clone()], vec![table.name.clone()]);
-    let read = fingerprints(tx, &wanted.0, &wanted.1).await?;
-    table.fingerprint = read.into_iter().next().map(|(_, _, fingerprint)| fingerprint).unwrap_or_default();
+    let read = fingerprints(tx, &[table.oid]).await?;
+    table.fingerprint = read.into_iter().next().map(|now| now.fingerprint).unwrap_or_default();
     if table.fingerprint.is_empty() {
         return Err(Failure::fatal(format!("table {} has no columns", table.display())).into());
     }
     Ok(table)
 }
 
-/// Schema, name and present fingerprint of these tables; one that is gone is left out.
-pub(crate) async fn fingerprints(
-    tx: &mut Tx,
-    schemas: &[String],
-    names: &[String],
-) -> Result<Vec<(String, String, String)>, sqlx::Error> {
-    let rows = sqlx::query(FINGERPRINTS).bind(schemas).bind(names).fetch_all(tx.sql()).await?;
-    rows.iter()
-        .map(|row| Ok((row.try_get("schema")?, row.try_get("name")?, row.try_get("fingerprint")?)))
-        .collect()
+/// A table as the catalog has it now.
+#[derive(Debug)]
+pub(crate) struct Present {
+    schema: String,
+    name: String,
+    fingerprint: String,
+}
+
+impl Present {
+    /// Whether it is the very table that was read, unchanged and under the same name.
+    pub(crate) fn is(&self, table: &Table) -> bool {
+        self.fingerprint == table.fingerprint && self.schema == table.schema && self.name == table.name
+    }
+}
+
+/// The present state of these tables; one that is gone is left out.
+pub(crate) async fn fingerprints(tx: &mut Tx, oids: &[Oid]) -> Result<Vec<Present>, sqlx::Error> {
+    let rows = sqlx::query(FINGERPRINTS).bind(oids).fetch_all(tx.sql()).await?;
+    let present = |row: &PgRow| {
+        Ok(Present {
+            schema: row.try_get("schema")?,
+            name: row.try_get("name")?,
+            fingerprint: row.try_get("fingerprint")?,
+        })
+    };
+    rows.iter().map(present).collect()
 }
 
 async fn missing(tx: &mut Tx, name: &TableName, section: &str) -> Result<Failure, sqlx::Error> {
@@ -112,7 +130,7 @@ async fn missing(tx: &mut Tx, name: &TableName, section: &str) -> Result<Failure
 }
 
 /// Rows and offsets must be lost and kept together, and an INSERT must be one: everything else is refused.
-fn refuse_unfit(table: &Table, relation: &sqlx::postgres::PgRow) -> Result<(), SinkError> {
+fn refuse_unfit(table: &Table, relation: &PgRow) -> Result<(), SinkError> {
     let kind: String = relation.try_get("kind")?;
     let persistence: String = relation.try_get("persistence")?;
     let unfit_partition: Option<String> = relation.try_get("unfit_partition")?;
@@ -152,10 +170,10 @@ fn refuse_unfit(table: &Table, relation: &sqlx::postgres::PgRow) -> Result<(), S
     Err(Failure::fatal(format!("table {} {what}", table.display())).into())
 }
 
-fn column(row: &sqlx::postgres::PgRow, filled_by_trigger: bool) -> Result<Column, sqlx::Error> {
+fn column(row: &PgRow, filled_by_trigger: bool) -> Result<Column, sqlx::Error> {
     let (generated, identity): (String, String) = (row.try_get("generated")?, row.try_get("identity")?);
-    let type_oid = u32::try_from(row.try_get::<i64, _>("type_oid")?).unwrap_or_default();
-    let target = match Kind::of(type_oid, row.try_get("modifier")?) {
+    let type_oid: Oid = row.try_get("type_oid")?;
+    let target = match Kind::of(type_oid.0, row.try_get("modifier")?) {
         _ if !generated.is_empty() || identity == "a" => Target::GeneratedAlways,
         Some(kind) => Target::Typed(kind),
         None => Target::Unsupported,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oncesink::postgres::{Postgres, PostgresConfig, Tx};
+use oncesink::postgres::{Postgres, PostgresConfig, Session, Tx};
 use oncesink::store::Store;
 use oncesink::{BadRecord, Batch, Failure, Part, SinkError, SliceBuilder, TopicPartition, Written};
 use oncesink_postgres::{Config, Insert};
@@ -73,6 +73,23 @@ impl Fixture {
                 Err(error)
             }
         }
+    }
+
+    /// Writes in a transaction of a given session, rolls back, and gives the session back if it is still usable.
+    pub(crate) async fn try_on(
+        &self,
+        session: Session,
+        sink: &Insert,
+        batch: &Batch,
+    ) -> (Result<Written, SinkError>, Option<Session>) {
+        let mut tx = self.store.begin(session).await.unwrap();
+        let written = sink.write(&mut tx, batch).await;
+        (written, self.store.rollback(tx).await)
+    }
+
+    /// A session between transactions.
+    pub(crate) async fn session(&self) -> Session {
+        self.store.connect().await.unwrap()
     }
 
     /// Opens with these keys and writes these values of topic `t`, partition 0.

@@ -1,5 +1,8 @@
 //! The Postgres sink on a real server. One binary, one server for all; each test has its own schema.
 
+// Helpers of tests fail as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod fields;
 mod fixture;
 mod names;

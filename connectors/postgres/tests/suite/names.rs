@@ -1,7 +1,8 @@
 //! Names of every kind reach the catalog as they are, and never become SQL.
 
 use crate::fixture::{Fixture, batch, part};
-use oncesink::Batch;
+use oncesink::postgres::Postgres;
+use oncesink::{Batch, Sink};
 
 #[tokio::test]
 async fn hostile_names_are_names() {
@@ -110,6 +111,11 @@ async fn several_topics_go_to_several_tables_in_one_batch() {
     let written = fixture.write(&sink, &mut batch).await.unwrap();
     assert_eq!((written.records, written.skipped), (3, 1));
     assert_eq!(fixture.schema.column::<i32>("SELECT n FROM a").await, [1]);
+    assert_eq!(
+        Sink::<Postgres>::target(&sink, "also.b"),
+        format!("{}.b", fixture.schema.name()),
+        "part of the sink's identity"
+    );
     assert_eq!(fixture.schema.column::<i32>("SELECT n FROM b ORDER BY n").await, [2, 3]);
     let unknown =
         sink.encode(&Batch::new(vec![part("c", 0, [Some(one.as_bytes())].into_iter())])).err().unwrap();

@@ -14,7 +14,7 @@ async fn encoding_takes_microseconds() {
     let values: Vec<_> = (0..10_000_u32)
         .map(|n| {
             format!(
-                r#"{{"order_id":"order-{n:010}","customer_id":{},"amount":{}.{:02},"status":"confirmed","payload":{{"items":[{{"sku":"SKU-{n:06}","qty":2,"price":"19.99"}},{{"sku":"SKU-000002","qty":1,"price":"5.00"}}],"channel":"web"}},"created_at":"2026-11-30T12:34:56.{:06}Z"}}"#,
+                r#"{{"order_id":"order-{n:010}","customer_id":{},"amount":{}.{:02},"status":"confirmed","payload":{{"items":[{{"sku":"SKU-{n:06}","qty":2,"price":"19.99"}},{{"sku":"SKU-000002","qty":1,"price":"5.00"}}],"channel":"web-store-1"}},"created_at":"2026-11-30T12:34:56.{:06}Z"}}"#,
                 1_000_000 + n, n % 1000, n % 100, n
             )
         })

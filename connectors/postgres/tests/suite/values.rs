@@ -4,7 +4,7 @@ use oncesink::Reason::{
     self, Inexact, InvalidJson, NotANumber, NotATime, NullCharacter, OutOfRange, TooLong, WrongType,
 };
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, batch};
 
 const TABLE: &str = "CREATE TABLE t (small smallint, big bigint, re real, dbl double precision, amount numeric(12,2), vc varchar(3), txt text, yes boolean,
     id uuid, at timestamptz, wall timestamp, day date, jsb jsonb)";
@@ -114,4 +114,25 @@ async fn what_only_the_server_can_refuse_is_its_error_with_the_names() {
     assert_eq!(failure.class, oncesink::Class::BadRecord);
     assert!(failure.message.starts_with("COPY "), "{failure}");
     assert_eq!(fixture.schema.count("t").await, 0);
+}
+
+#[tokio::test]
+async fn a_refused_copy_leaves_the_session_usable() {
+    let fixture = Fixture::new("usable", "CREATE TABLE t (n integer UNIQUE, note text)").await;
+    let sink = fixture.open("{}", &["t"]).await.unwrap();
+    // Several messages of a COPY, refused near the beginning, in the middle and at the end.
+    let note = "x".repeat(100);
+    let mut session = Some(fixture.session().await);
+    for twice in [1, 5_000, 9_999] {
+        let mut values: Vec<_> = (0..10_000).map(|n| format!(r#"{{"n":{n},"note":"{note}"}}"#)).collect();
+        values[twice] = r#"{"n":0,"note":""}"#.to_owned();
+        let (written, rest) = fixture.try_on(session.take().unwrap(), &sink, &batch(&values)).await;
+        let failure = crate::fixture::failure(written.unwrap_err());
+        assert_eq!(failure.sql_state.as_deref(), Some("23505"));
+        assert!(failure.session_alive);
+        session = rest;
+        assert!(session.is_some(), "the session answers after {twice}");
+    }
+    let (written, _) = fixture.try_on(session.unwrap(), &sink, &batch(&[r#"{"n":0}"#])).await;
+    assert_eq!(written.unwrap().records, 1);
 }
