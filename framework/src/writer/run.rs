@@ -607,7 +607,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
     fn rolled_back(&mut self, failure: Failure) -> Event {
         let class = failure.class;
-        emit::retry(&self.settings.group, class);
+        if class != Class::Fatal {
+            emit::retry(&self.settings.group, class);
+        }
         match class {
             Class::BadRecord => Event::BadSomewhere { description: describe(failure) },
             Class::Fatal => {

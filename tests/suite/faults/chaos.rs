@@ -13,7 +13,7 @@ use super::commit::behind_proxy;
 use crate::rig::{PATIENCE, Rig};
 
 const PARTITIONS: i32 = 3;
-const ROUNDS: u64 = 25;
+const ROUNDS: u64 = 12;
 /// Records that the table refuses, in every partition.
 const BAD: [i64; 4] = [0, 37, 38, 411];
 const SEED_VARIABLE: &str = "ONCESINK_TEST_SEED";
@@ -97,7 +97,7 @@ async fn whatever_happens_in_whatever_order_each_record_is_there_once_or_left_ou
     let mut left_out = BTreeSet::new();
     let mut process = rig.run();
     for _ in 0..ROUNDS {
-        rig.produce(20).await;
+        rig.produce(40).await;
         fault(&mut dice, &rig, &proxy, &mut process).await;
         left_out.extend(leave_out(&rig, &store).await);
         tokio::time::sleep(Duration::from_millis(dice.throw(150))).await;
