@@ -5,7 +5,9 @@
 
 mod basics;
 mod command;
+mod example;
 mod faults;
+mod positions;
 mod readme;
 mod rebalance;
 mod rig;
