@@ -2,5 +2,7 @@
 
 mod basics;
 mod command;
+mod faults;
 mod readme;
+mod rebalance;
 mod rig;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use oncesink_test_support::kafka::{Kafka, Record};
-use oncesink_test_support::postgres::Schema;
+use oncesink_test_support::postgres::{Postgres, Schema};
 use oncesink_test_support::process::{Launch, Process};
 use oncesink_test_support::{Servers, eventually_within};
 
@@ -23,15 +23,21 @@ pub(crate) struct Rig {
     /// Further lines for `[kafka]` and for `[sinks.ledger]`.
     pub(crate) kafka_lines: String,
     pub(crate) sink_lines: String,
+    /// Further elements of the list of topics, with a comma in front.
+    pub(crate) more_topics: String,
     produced: Vec<i64>,
 }
 
 impl Rig {
     /// A topic, a schema with the ledger table, and the tables of the command, guarded against a stored offset that goes back in silence.
     pub(crate) async fn new(stem: &str, partitions: i32) -> Self {
-        let servers = Servers::shared().await;
-        let kafka = servers.kafka();
-        let schema = servers.postgres().schema(stem).await;
+        Self::on(Servers::shared().await.postgres(), stem, partitions).await
+    }
+
+    /// The same on a database server of the test's own.
+    pub(crate) async fn on(postgres: &Postgres, stem: &str, partitions: i32) -> Self {
+        let kafka = Servers::shared().await.kafka();
+        let schema = postgres.schema(stem).await;
         let topic = kafka.topic(stem, partitions).await;
         schema
             .execute(&format!(
@@ -47,6 +53,7 @@ impl Rig {
             url,
             kafka_lines: String::new(),
             sink_lines: String::new(),
+            more_topics: String::new(),
             produced: vec![0; partitions as usize],
         };
         rig.migrate().await;
@@ -62,11 +69,12 @@ impl Rig {
     /// The configuration file.
     pub(crate) fn config(&self) -> String {
         format!(
-            "[kafka]\nbrokers = \"{}\"\n{}\n[http]\nlisten = \"127.0.0.1:0\"\n\n[sinks.ledger]\ntopics = [\"{}\"]\ngroup = \"{}\"\n{}\n\
+            "[kafka]\nbrokers = \"{}\"\n{}\n[http]\nlisten = \"127.0.0.1:0\"\n\n[sinks.ledger]\ntopics = [\"{}\"{}]\ngroup = \"{}\"\n{}\n\
              target = {{ kind = \"postgres\", url = \"{}\" }}\n",
             self.kafka.bootstrap(),
             self.kafka_lines,
             self.topic,
+            self.more_topics,
             self.topic,
             self.sink_lines,
             self.url,
@@ -106,6 +114,16 @@ impl Rig {
         let first = *next;
         *next += count;
         (first..first + count).map(|seq| Record::to(partition).value(row(partition, seq))).collect()
+    }
+
+    /// How many records each partition has been sent.
+    pub(crate) fn produced_each(&self) -> Vec<i64> {
+        self.produced.clone()
+    }
+
+    /// Counts records that somebody else has sent, the same number to each partition.
+    pub(crate) fn add_produced(&mut self, each: i64) {
+        self.produced.iter_mut().for_each(|produced| *produced += each);
     }
 
     /// Rows that must be there.

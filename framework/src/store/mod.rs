@@ -96,6 +96,8 @@ pub struct Refusal {
     pub stored: String,
     /// The value here.
     pub here: String,
+    /// The fence of the row, which was not touched; none when there is no row.
+    pub fence: Option<Fence>,
 }
 
 impl fmt::Display for Refusal {

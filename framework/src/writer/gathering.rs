@@ -124,11 +124,6 @@ impl Gathering {
         parts.sort_by(|a, b| a.topic_partition().cmp(b.topic_partition()));
         parts
     }
-
-    /// Records gathered of a partition, and the timestamp of the first one.
-    pub(crate) fn of(&self, place: &TopicPartition) -> usize {
-        self.builders.get(place).map_or(0, SliceBuilder::len)
-    }
 }
 
 #[cfg(test)]

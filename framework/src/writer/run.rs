@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::batch::{Batch, Part};
-use crate::error::{Class, Failure, Reason};
+use crate::error::{BadRecord, Class, Failure, Reason};
 use crate::kafka::{ClaimNumber, DrainQueue, Item, RawRecord};
 use crate::metrics::emit::{self, Gap, TopicMeter};
 use crate::record::TopicPartition;
@@ -23,7 +23,7 @@ use crate::store::{Fence, Settled, Step, Store};
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
-use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Writer};
+use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Verdict, Writer};
 use crate::writer::transaction::{Outcome, Took};
 
 /// Items popped before the writer looks at anything else.
@@ -131,6 +131,7 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         sink: None,
         sinks_opened: 0,
         settle_token: None,
+        doubtful: None,
         wake_at: None,
         trouble: None,
         buffered: Arc::clone(&buffered),
@@ -182,6 +183,8 @@ struct Lane<S: Store, K: Sink<S>> {
     sinks_opened: u64,
     /// The token that every attempt at the present settle writes.
     settle_token: Option<Uuid>,
+    /// The books of the transaction in doubt, to be counted if it was applied.
+    doubtful: Option<(Batch, Written)>,
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
     trouble: Option<(Class, Instant)>,
@@ -409,6 +412,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Effect::Withdraw => self.gate.withdraw(),
             Effect::BackOff { attempts } => self.wake_at = Some(Instant::now() + back_off(attempts)),
             Effect::Settle { steps } => self.settle(steps),
+            Effect::Verdict(verdict) => self.verdict(verdict),
             Effect::Report(report) => self.report(report),
         }
     }
@@ -448,6 +452,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn take_off(&mut self, parts: Vec<Part>, steps: Vec<Step>) {
+        // Whatever was in doubt before is settled, or left to others.
+        (self.settle_token, self.doubtful) = (None, None);
         let prepared = match self.ready.take() {
             Some(prepared) if prepared.batch.parts() == parts => prepared,
             _ => Prepared::new(parts),
@@ -491,7 +497,16 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             self.sink = landed.sink;
         }
         self.count_outcome(&landed.outcome, &landed.prepared, &landed.took);
-        let event = self.event_of(landed.outcome);
+        let batch = landed.prepared.batch;
+        let event = match landed.outcome {
+            Outcome::InDoubt(failure, books) => {
+                tracing::warn!("in doubt: {failure}; the stored offset will tell");
+                self.doubtful = books.map(|written| (batch, written));
+                Event::InDoubt
+            }
+            Outcome::Bad(records) => self.bad(records, &batch),
+            outcome => self.event_of(outcome),
+        };
         self.step(event);
     }
 
@@ -503,12 +518,26 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 for (phase, lasted) in took.phases() {
                     emit::took(&group, phase, lasted);
                 }
-                emit::batch(&group, &prepared.batch);
-                self.count_records(&prepared.batch, written);
-                self.well();
+                self.count_written(&prepared.batch, written);
             }
-            Outcome::InDoubt(_) => emit::transaction(&group, "in_doubt"),
+            Outcome::InDoubt(..) => emit::transaction(&group, "in_doubt"),
             _ => emit::transaction(&group, "rolled_back"),
+        }
+    }
+
+    fn count_written(&mut self, batch: &Batch, written: &Written) {
+        emit::batch(&self.settings.group, batch);
+        self.count_records(batch, written);
+        self.well();
+    }
+
+    fn verdict(&mut self, verdict: Verdict) {
+        emit::settled(&self.settings.group, verdict.label());
+        tracing::info!("settled: {}", verdict.label().replace('_', " "));
+        if let Some((batch, written)) = self.doubtful.take()
+            && verdict == Verdict::Applied
+        {
+            self.count_written(&batch, &written);
         }
     }
 
@@ -534,6 +563,25 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
+    /// Coordinates that the connector was never given would be looked for again and again.
+    fn bad(&mut self, records: Vec<BadRecord>, batch: &Batch) -> Event {
+        let known = |bad: &BadRecord| {
+            batch
+                .parts()
+                .iter()
+                .any(|part| *part.topic_partition() == bad.place && part.before(bad.offset).is_some())
+        };
+        if records.iter().any(known) {
+            return Event::Bad { records };
+        }
+        let named = records.first().map_or_else(|| "none".to_owned(), ToString::to_string);
+        self.fatal(Failure::fatal(format!(
+            "the connector {:?} calls records bad that it was not given: {named}",
+            K::KIND
+        )));
+        Event::RolledBack { class: Class::Fatal }
+    }
+
     fn event_of(&mut self, outcome: Outcome) -> Event {
         match outcome {
             Outcome::Committed(_) => Event::Committed,
@@ -541,10 +589,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Outcome::Contended(locked) => Event::Contended { locked },
             Outcome::Bad(records) => Event::Bad { records },
             Outcome::Withdrawn => Event::Withdrawn,
-            Outcome::InDoubt(failure) => {
-                tracing::warn!("in doubt: {failure}; the stored offset will tell");
-                Event::InDoubt
-            }
+            // Taken care of by the caller, which has the batch.
+            Outcome::InDoubt(..) => Event::InDoubt,
             Outcome::RolledBack(failure) => self.rolled_back(failure),
         }
     }

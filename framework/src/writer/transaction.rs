@@ -31,8 +31,8 @@ pub(crate) enum Outcome {
     RolledBack(Failure),
     /// Given up before COMMIT was sent.
     Withdrawn,
-    /// COMMIT was sent; its outcome is unknown.
-    InDoubt(Failure),
+    /// COMMIT was sent; its outcome is unknown. The books are those of the case that it was done.
+    InDoubt(Failure, Option<Written>),
 }
 
 /// Seconds by phase, for the histogram.
@@ -87,7 +87,13 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
     };
     let written = match work.body(&mut tx, took).await {
         Ok(written) => written,
-        Err(Stop::Outcome(outcome)) => return (outcome, roll_back(store, tx).await),
+        Err(Stop::Outcome(outcome)) => {
+            let session = roll_back(store, tx).await;
+            // A server that may not write any more is left: the next connection looks for one that may.
+            let left =
+                matches!(&outcome, Outcome::RolledBack(failure) if failure.class == Class::WrongServer);
+            return (outcome, session.filter(|_| !left));
+        }
         Err(Stop::Write(outcome)) => {
             drop(roll_back(store, tx).await);
             return (outcome, None);
@@ -106,8 +112,10 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
     match answer {
         Ok(Ok(session)) => (Outcome::Committed(written), Some(session)),
         Ok(Err(CommitFailure::RolledBack(failure))) => (Outcome::RolledBack(failure.context("COMMIT")), None),
-        Ok(Err(CommitFailure::InDoubt(failure))) => (Outcome::InDoubt(failure.context("COMMIT")), None),
-        Err(_) => (Outcome::InDoubt(no_answer("COMMIT", work.call_max)), None),
+        Ok(Err(CommitFailure::InDoubt(failure))) => {
+            (Outcome::InDoubt(failure.context("COMMIT"), Some(written)), None)
+        }
+        Err(_) => (Outcome::InDoubt(no_answer("COMMIT", work.call_max), Some(written)), None),
     }
 }
 
@@ -120,6 +128,11 @@ impl<S: Store, K: Sink<S>> Work<'_, S, K> {
         let matched = match matched {
             Ok(matched) => matched,
             Err(failure) if failure.class == Class::SickObject => return Err(self.contended(failure).await),
+            // No record is at fault when the offsets table refuses (a trigger or a check that somebody put on it).
+            Err(failure) if failure.class == Class::BadRecord => {
+                let failure = Failure { class: Class::SickObject, ..failure };
+                return Err(Stop::Outcome(Outcome::RolledBack(failure.context("advance"))));
+            }
             Err(failure) => return Err(Stop::Outcome(Outcome::RolledBack(failure.context("advance")))),
         };
         if matched.len() != self.steps.len() || matched.contains(&false) {
@@ -161,8 +174,9 @@ impl<S: Store, K: Sink<S>> Work<'_, S, K> {
 
     /// A lock timeout at the advance: which rows are locked is asked outside, so that the others can go on.
     async fn contended(&self, failure: Failure) -> Stop {
-        match tokio::time::timeout(self.call_max, self.store.locked(self.steps)).await {
+        match self.call("looking for locks", self.store.locked(self.steps)).await {
             Ok(Ok(locked)) => Stop::Outcome(Outcome::Contended(locked)),
+            Err(Outcome::Withdrawn) => Stop::Outcome(Outcome::Withdrawn),
             _ => Stop::Outcome(Outcome::RolledBack(Failure {
                 class: Class::Transient,
                 ..failure.context("advance")

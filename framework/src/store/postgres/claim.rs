@@ -163,6 +163,7 @@ impl Locked {
         differs("cluster", self.cluster_id.as_deref(), &identity.cluster_id)
             .or_else(|| differs("topic id", self.topic_id.as_deref(), &want.topic.id))
             .or_else(|| differs("sink", self.sink.as_deref(), &want.topic.target))
+            .map(|refusal| Refusal { fence: Some(self.fence), ..refusal })
     }
 
     fn claimed(&self, fence: Fence) -> Claimed {
@@ -179,7 +180,7 @@ impl Locked {
 /// Compares where both sides know: brokers before topic ids tell none.
 fn differs(what: &'static str, stored: Option<&str>, here: &str) -> Option<Refusal> {
     let stored = stored.filter(|stored| *stored != here && !here.is_empty())?;
-    Some(Refusal { what, stored: stored.to_owned(), here: here.to_owned() })
+    Some(Refusal { what, stored: stored.to_owned(), here: here.to_owned(), fence: None })
 }
 
 /// Locks the wanted rows in the order in which rows are locked everywhere.

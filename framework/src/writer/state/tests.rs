@@ -193,8 +193,23 @@ fn in_doubt_is_settled_before_anything_runs_and_the_parts_still_mine_decide() {
             vec![(0, Gone::Rewound { found: -1 }), (1, Gone::Rewound { found: -1 })],
             vec![],
         ),
+        // A failover took an earlier transaction of one of them with it: the other one stands where it began.
+        (mine(-1), mine(0), vec![], vec![(0, Gone::Rewound { found: -1 })], vec![vec![(1, 0, 2)]]),
     ];
-    for (first, second, expect_stored, expect_gone, expect_runs) in table {
+    let verdicts = [
+        Verdict::Applied,
+        Verdict::NotApplied,
+        Verdict::Applied,
+        Verdict::NotApplied,
+        Verdict::Fenced,
+        Verdict::Rewound,
+        Verdict::Rewound,
+        Verdict::Rewound,
+        Verdict::Rewound,
+    ];
+    assert_eq!(table.len(), verdicts.len());
+    for ((first, second, expect_stored, expect_gone, expect_runs), verdict) in table.into_iter().zip(verdicts)
+    {
         let (mut writer, _) = gathered(2, 2);
         let effects = writer.step(Event::InDoubt);
         assert!(matches!(effects.as_slice(), [Effect::Settle { steps }] if steps.len() == 2), "{effects:?}");
@@ -202,6 +217,7 @@ fn in_doubt_is_settled_before_anything_runs_and_the_parts_still_mine_decide() {
         assert_eq!(stored(&effects), expect_stored, "{first:?} {second:?}");
         assert_eq!(gone(&effects), expect_gone, "{first:?} {second:?}");
         assert_eq!(runs(&effects), expect_runs, "{first:?} {second:?}");
+        assert!(effects.contains(&Effect::Verdict(verdict)), "{first:?} {second:?}: {effects:?}");
     }
 }
 
@@ -216,7 +232,9 @@ fn a_settle_that_fails_is_tried_again_and_its_fence_is_carried_from_then_on() {
     assert_eq!(writer.step(Event::SettleFailed), [Effect::BackOff { attempts: 1 }]);
     assert!(matches!(writer.step(Event::BackedOff).as_slice(), [Effect::Settle { .. }]));
     let effects = writer.step(Event::Settled { verdicts: vec![mine(0)] });
-    let [Effect::Run { steps, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    let refenced = Report::Refenced { place: place(0), claim: claim(0), fence: fence(2) };
+    assert!(effects.contains(&Effect::Report(refenced)), "{effects:?}");
+    let [.., Effect::Run { steps, .. }] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!(steps[0].fence, fence(2));
     writer.step(Event::Committed);
     writer.take(&place(0), 2);

@@ -1,0 +1,102 @@
+//! COMMIT lost on the way there and on the way back, again and again: only the stored offset decides.
+
+use oncesink_test_support::proxy::{Action, Cut, Point, Proxy};
+
+use super::metric;
+use crate::rig::Rig;
+
+const DOUBTS: i64 = 6;
+const EACH: i64 = 40;
+
+/// A rig whose sink reaches the database by way of a proxy.
+pub(super) async fn behind_proxy(stem: &str, partitions: i32) -> (Rig, Proxy) {
+    let mut rig = Rig::new(stem, partitions).await;
+    let proxy = Proxy::start(rig.schema.url());
+    rig.url = proxy.url().to_owned();
+    (rig, proxy)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c131_an_answer_to_commit_that_is_lost_is_settled_by_the_stored_offset() {
+    let (mut rig, proxy) = behind_proxy("doubt", 2).await;
+    rig.sink_lines = "writers = 1".into();
+    rig.produce(EACH).await;
+    let process = rig.run();
+    let address = metric::address(&process).await;
+    rig.all_once().await;
+    for doubt in 0..DOUBTS {
+        let cut = if doubt % 2 == 0 { Action::CutBefore } else { Action::CutAfter };
+        proxy.arm(Point::CommitOf(rig.topic.clone()), cut);
+        rig.produce(EACH).await;
+        proxy.wait_for(move |seen| seen.cuts == doubt as u64 + 1).await;
+        rig.all_once().await;
+    }
+    let settled = async |verdict: &str| {
+        metric::sum(&address, "oncesink_in_doubt_total", &[&format!("settled=\"{verdict}\"")]).await
+    };
+    assert_eq!(settled("applied").await, DOUBTS as f64 / 2.0);
+    assert_eq!(settled("not_applied").await, DOUBTS as f64 / 2.0);
+    assert_eq!(settled("fenced").await + settled("rewound").await, 0.0);
+    let in_doubt = metric::sum(&address, "oncesink_transactions_total", &["outcome=\"in_doubt\""]).await;
+    assert_eq!(in_doubt, DOUBTS as f64);
+    for books in ["oncesink_records_read_total", "oncesink_records_written_total"] {
+        assert_eq!(metric::sum(&address, books, &[]).await, rig.expected() as f64, "{books}");
+    }
+    assert_eq!(metric::sum(&address, "oncesink_rewound_total", &[]).await, 0.0);
+    assert_eq!(metric::sum(&address, "oncesink_fenced_total", &[]).await, 0.0, "{}", process.text());
+    process.terminate();
+    assert_eq!(process.wait_exit(crate::rig::PATIENCE).await, 0);
+}
+
+/// A layer that connects again and repeats COMMIT there reports success for an empty transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn c031_commit_is_never_sent_again_and_the_whole_batch_runs_again() {
+    let (mut rig, proxy) = behind_proxy("resent", 1).await;
+    rig.produce(EACH).await;
+    let process = rig.run();
+    rig.all_once().await;
+    let before = proxy.seen();
+    proxy.arm_times(2, Point::CommitOf(rig.topic.clone()), Action::CutBefore);
+    rig.produce(EACH).await;
+    rig.all_once().await;
+    let after = proxy.seen();
+    assert_eq!(after.cuts - before.cuts, 2, "the faults took place");
+    // Two that never arrived, the two settles between, and the one that holds the rows.
+    let reached = after.commits_forwarded - before.commits_forwarded;
+    assert_eq!((after.commits - before.commits, reached), (5, 3), "{}", process.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_found_not_applied_three_times_is_tried_apart() {
+    let (mut rig, proxy) = behind_proxy("apart", 2).await;
+    rig.sink_lines = "writers = 1\nbatch = { linger = \"1 s\" }".into();
+    let process = rig.run();
+    let address = metric::address(&process).await;
+    process.wait_for_line(|line| line.text.contains("2 partitions claimed"), crate::rig::PATIENCE).await;
+    proxy.arm_times(3, Point::CommitOf(rig.topic.clone()), Action::CutBefore);
+    rig.produce(EACH).await;
+    rig.all_once().await;
+    let transactions = async |outcome: &str| {
+        metric::sum(&address, "oncesink_transactions_total", &[&format!("outcome=\"{outcome}\"")]).await
+    };
+    assert_eq!((transactions("in_doubt").await, transactions("committed").await), (3.0, 2.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_lost_commits_neither_loses_nor_doubles() {
+    let (mut rig, proxy) = behind_proxy("storm", 3).await;
+    rig.sink_lines = "batch = { rows = 100 }".into();
+    rig.produce(1_000).await;
+    for round in 0..12 {
+        let cut = if round % 3 == 0 { Cut::Before } else { Cut::AfterApplied };
+        // Any COMMIT: those of claims and settles as well.
+        proxy.cut_next_commit(cut);
+        proxy.arm(
+            Point::CommitOf(rig.topic.clone()),
+            if round % 2 == 0 { Action::CutAfter } else { Action::CutBefore },
+        );
+    }
+    let process = rig.run();
+    rig.all_once().await;
+    assert_eq!(proxy.seen().cuts, 24, "{}", process.text());
+}
