@@ -71,10 +71,10 @@ fn every_assignment_begins_where_its_own_claim_found_the_row() {
     // Meanwhile others stored up to 20.
     let start = Start { offset: 20, leader_epoch: Some(3) };
     let effects = machine.step(Event::Claimed { place: place(0), claim, fence: fence(4), start });
-    let [Effect::HandOver { start: told, fence: with, .. }] = effects.as_slice() else {
-        panic!("{effects:?}")
-    };
-    assert_eq!((*told, *with), (start, fence(4)));
+    assert!(
+        matches!(effects.last(), Some(Effect::HandOver { start: told, fence: with, .. }) if (*told, *with) == (start, fence(4))),
+        "{effects:?}"
+    );
     let effects = machine.step(Event::HandedOver { place: place(0), claim });
     let [Effect::Assign { start: told, .. }] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!(*told, start);
