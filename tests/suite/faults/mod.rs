@@ -6,6 +6,7 @@ mod connector;
 mod errors;
 mod isolation;
 mod metric;
+mod offsets;
 mod orphans;
 mod outage;
 mod read_only;
