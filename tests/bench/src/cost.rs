@@ -29,7 +29,10 @@ pub(crate) fn sample(pid: u32) -> Option<Sample> {
 
 /// Seconds since 1970, by the clock that the server's commit times come from.
 pub(crate) fn now() -> f64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock after 1970").as_secs_f64()
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("a clock after 1970")
+        .as_secs_f64()
 }
 
 /// CPU seconds by thread within a time, from the samples next to its ends.

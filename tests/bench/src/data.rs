@@ -1,8 +1,7 @@
 //! The order records that everything is measured with, and their table.
 
 /// Columns of the table, which has no key: nothing but the work of inserting is measured.
-pub(crate) const COLUMNS: &str =
-    "order_id text, customer_id bigint, amount numeric(12,2), status text, payload jsonb, created_at timestamptz";
+pub(crate) const COLUMNS: &str = "order_id text, customer_id bigint, amount numeric(12,2), status text, payload jsonb, created_at timestamptz";
 
 /// The n-th record, about 280 bytes of JSON, in the order of the table's columns.
 pub(crate) fn order(n: u64) -> String {

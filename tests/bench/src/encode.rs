@@ -57,7 +57,14 @@ pub(crate) async fn encode(postgres: &PostgresServer, rounds: usize) -> Figure {
 
 fn parse(value: &str) {
     let order: Order<'_> = serde_json::from_slice(value.as_bytes()).expect("a record");
-    black_box((order.order_id, order.customer_id, order.amount, order.status, order.payload, order.created_at));
+    black_box((
+        order.order_id,
+        order.customer_id,
+        order.amount,
+        order.status,
+        order.payload,
+        order.created_at,
+    ));
 }
 
 /// Nanoseconds a record.

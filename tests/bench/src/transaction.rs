@@ -69,8 +69,7 @@ impl Bench {
         let (to, mut batch_end) = (*from + batch.len() as i64, SliceEnd::default());
         batch_end.timestamp = Some(1_700_000_000_000);
         let interval = Interval { from: *from, to };
-        let step =
-            Step { place: TopicPartition::new(TOPIC, 0), fence: self.fence, interval, end: batch_end };
+        let step = Step { place: TopicPartition::new(TOPIC, 0), fence: self.fence, interval, end: batch_end };
         *from = to;
         let mut tx = self.store.begin(session).await.expect("begin");
         assert_eq!(self.store.advance(&mut tx, &[step]).await.expect("advance"), [true]);
@@ -89,12 +88,8 @@ async fn claim(store: &Postgres) -> Fence {
     let identity =
         Identity { group: GROUP.into(), sink: "s".into(), cluster_id: "c".into(), owner: "bench".into() };
     let topic = TopicIdentity { name: TOPIC.into(), id: "t".into(), target: "s: orders".into() };
-    let starts = Starts {
-        topic: topic.clone(),
-        policy: StartPolicy::Earliest,
-        first: vec![0],
-        beginning: vec![0],
-    };
+    let starts =
+        Starts { topic: topic.clone(), policy: StartPolicy::Earliest, first: vec![0], beginning: vec![0] };
     store.register(&identity, &starts).await.expect("registering");
     let wanted = Wanted { place: TopicPartition::new(TOPIC, 0), topic };
     match store.claim(&identity, &[wanted]).await.expect("claiming").remove(0) {
@@ -125,7 +120,8 @@ impl Copy {
         bench.sink.write(&mut tx, &batch(0, rows)).await.expect("write");
         let mut bytes = Vec::new();
         {
-            let mut stream = tx.sql().copy_out_raw("COPY orders TO STDOUT (FORMAT binary)").await.expect("a copy");
+            let mut stream =
+                tx.sql().copy_out_raw("COPY orders TO STDOUT (FORMAT binary)").await.expect("a copy");
             while let Some(chunk) = next(&mut stream).await {
                 bytes.extend_from_slice(&chunk.expect("a chunk"));
             }
