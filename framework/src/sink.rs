@@ -39,6 +39,16 @@ pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
     /// The target that a topic's rows go to, as people write it; part of the sink's identity beside its name.
     fn target(&self, topic: &str) -> String;
 
+    /// Whether the target of a topic holds rows before anything of it was written here, so that a first claim would write them twice. Not asked when the
+    /// file says `into_rows = "accept"`. The default suits sinks that write the same record twice without harm.
+    ///
+    /// # Errors
+    /// The database's, by class: `Fatal` for a missing grant.
+    async fn holds_rows(&self, tx: &mut S::Tx, topic: &str) -> Result<bool, SinkError> {
+        let _ = (tx, topic);
+        Ok(false)
+    }
+
     /// Turns the batch into whatever `write` needs, without the database.
     ///
     /// # Errors

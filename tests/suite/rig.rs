@@ -36,7 +36,16 @@ impl Rig {
 
     /// The same on a database server of the test's own.
     pub(crate) async fn on(postgres: &Postgres, stem: &str, partitions: i32) -> Self {
-        let kafka = Servers::shared().await.kafka();
+        Self::between(Servers::shared().await.kafka(), postgres, stem, partitions).await
+    }
+
+    /// The same between these two servers.
+    pub(crate) async fn between(
+        kafka: &'static Kafka,
+        postgres: &Postgres,
+        stem: &str,
+        partitions: i32,
+    ) -> Self {
         let schema = postgres.schema(stem).await;
         let topic = kafka.topic(stem, partitions).await;
         schema
@@ -135,6 +144,11 @@ impl Rig {
     pub(crate) async fn all_once(&self) {
         self.rows_reach(self.expected()).await;
         self.each_once().await;
+    }
+
+    /// Waits for a number of rows in a table.
+    pub(crate) async fn rows_reach_in(&self, table: &str, rows: i64) {
+        eventually_within(PATIENCE, || self.schema.count(table), |count| *count >= rows).await;
     }
 
     /// Waits for a number of rows.

@@ -61,7 +61,7 @@ impl Current {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|place, claim| keep(place, *claim));
     }
 
-    fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
+    pub(crate) fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(place) == Some(&claim)
     }
 }
@@ -325,13 +325,16 @@ impl<S: Store> Claimer<S> {
             Position::Expired => match self.on_expired {
                 OnExpired::Continue(policy) => return self.go_on_at(want, claim, row, &ends, policy).await,
                 OnExpired::Stop => format!(
-                    "the stored offset {} has expired: {} offsets ({}..{}) are gone from the log, {}..{} exist",
+                    "the stored offset {} has expired: {} offsets ({} to {}) are gone from the log, {}",
                     row.offset,
                     ends.log_start - row.offset,
                     row.offset,
-                    ends.log_start,
-                    ends.log_start,
-                    ends.high_watermark
+                    ends.log_start - 1,
+                    if ends.high_watermark > ends.log_start {
+                        format!("{} to {} exist", ends.log_start, ends.high_watermark - 1)
+                    } else {
+                        format!("and nothing is left; the next record gets {}", ends.high_watermark)
+                    }
                 ),
             },
             Position::Beyond => format!(

@@ -30,7 +30,8 @@ pub(crate) struct Gathering {
     rows: usize,
     bytes: usize,
     first_record: Option<Instant>,
-    last_progress: Option<Instant>,
+    /// From when on progress without rows may begin a transaction; in the past at first.
+    progress_from: Instant,
 }
 
 impl Gathering {
@@ -43,7 +44,7 @@ impl Gathering {
             rows: 0,
             bytes: 0,
             first_record: None,
-            last_progress: None,
+            progress_from: Instant::now(),
         }
     }
 
@@ -107,12 +108,12 @@ impl Gathering {
         if self.builders.values().all(SliceBuilder::is_untouched) {
             return None;
         }
-        self.last_progress.map(|last| last + PROGRESS_EVERY).or_else(|| Some(Instant::now()))
+        Some(self.progress_from)
     }
 
     /// Closes the batch: every partition's slice, whole.
     pub(crate) fn close(&mut self, now: Instant) -> Vec<Part> {
-        self.last_progress = Some(now);
+        self.progress_from = now + PROGRESS_EVERY;
         self.first_record = None;
         (self.rows, self.bytes) = (0, 0);
         let mut parts: Vec<Part> = self

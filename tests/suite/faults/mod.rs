@@ -1,5 +1,6 @@
 //! What breaks between the sink and its database, one idea a module, and what must be in the tables afterwards.
 
+mod chaos;
 mod commit;
 mod connector;
 mod errors;
