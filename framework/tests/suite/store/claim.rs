@@ -70,8 +70,10 @@ async fn a_claim_waits_for_the_transaction_under_way_and_finds_where_it_ended() 
         (claim != Claim::Busy).then_some(claim)
     });
     let committing = async {
-        let blocked = format!("SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
-        eventually(DEADLINE, || async { (bench.schema.value::<i64>(&blocked).await > 0).then_some(()) }).await;
+        let blocked =
+            format!("SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
+        eventually(DEADLINE, || async { (bench.schema.value::<i64>(&blocked).await > 0).then_some(()) })
+            .await;
         first.commit(tx).await.map_err(|_| "commit").unwrap();
     };
     let (claim, ()) = tokio::join!(claiming, committing);
