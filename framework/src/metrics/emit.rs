@@ -97,9 +97,15 @@ pub(crate) fn begin(group: &Arc<str>, owner: &Arc<str>) {
     zero(names::REBALANCES, "kind", &["assign", "revoke", "lost"]);
 }
 
-/// The classes whose records are tried again as they are.
-const RETRIED: [Class; 5] =
-    [Class::Transient, Class::WrongServer, Class::SickObject, Class::Timeout, Class::StaleCatalog];
+/// The classes after which a transaction runs again, as it is or in parts.
+const RETRIED: [Class; 6] = [
+    Class::Transient,
+    Class::WrongServer,
+    Class::SickObject,
+    Class::Timeout,
+    Class::StaleCatalog,
+    Class::BadRecord,
+];
 
 /// A transaction ended.
 pub(crate) fn transaction(group: &Arc<str>, outcome: &'static str) {
@@ -118,7 +124,7 @@ pub(crate) fn batch(group: &Arc<str>, batch: &Batch) {
     histogram!(names::BATCH_BYTES, "group" => Arc::clone(group)).record(batch.bytes() as f64);
 }
 
-/// A transaction is to be run again. The search for a bad record and the end of a sink are no retries.
+/// A transaction is to be run again; the end of a sink is no retry.
 pub(crate) fn retry(group: &Arc<str>, class: Class) {
     if !RETRIED.contains(&class) {
         return;

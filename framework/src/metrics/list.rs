@@ -117,7 +117,7 @@ pub const LIST: &[Metric] = &[
     counter(
         names::RETRIES,
         &["group", "class"],
-        "Transactions tried again, by class: transient, wrong_server, sick_object, timeout, stale_catalog.",
+        "Transactions tried again, by class: transient, wrong_server, sick_object, timeout, stale_catalog, and bad_record while one is looked for.",
     ),
     counter(
         names::FENCED,

@@ -32,6 +32,8 @@ const REVOKE_MAX: Duration = Duration::from_secs(1);
 const CLOSE_MAX: Duration = Duration::from_secs(6);
 /// After the drain deadline: time for writers to withdraw what can be withdrawn.
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
+/// How long noting a state may take before it is tried again.
+const NOTE_MAX: Duration = Duration::from_secs(10);
 /// How long a record may wait for the row that its foreign key refers to.
 const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(250);
@@ -509,10 +511,23 @@ impl<S: Store> Supervisor<S> {
         let state = match halt.state {
             HaltState::Stopped => "stopped",
             HaltState::Refused => "refused",
+            // It stands in the row already, with the person's reason.
+            HaltState::Paused => return,
         };
+        let Some(claim) = self.partitions.get(&place).map(|partition| partition.claim) else { return };
+        let current = self.claimer.current.clone();
         tokio::spawn(async move {
-            if let Err(failure) = store.note_state(&place, fence, state, Some(&reason)).await {
-                tracing::debug!("{place}: its state could not be noted: {failure}");
+            let mut attempts = 0;
+            // `resume` looks for it. Under another fence nothing is written.
+            while current.is(&place, claim) {
+                let noted = store.note_state(&place, fence, state, Some(&reason));
+                match tokio::time::timeout(NOTE_MAX, noted).await {
+                    Ok(Ok(())) => return,
+                    Ok(Err(failure)) => tracing::debug!("{place}: its state could not be noted: {failure}"),
+                    Err(_) => tracing::debug!("{place}: its state could not be noted in time"),
+                }
+                attempts += 1;
+                tokio::time::sleep(back_off(attempts)).await;
             }
         });
     }
@@ -524,6 +539,9 @@ impl<S: Store> Supervisor<S> {
                     return;
                 }
                 self.compare_with_memory(&place, &claimed);
+                if claimed.owner.as_deref() != Some(&*self.settings.owner) {
+                    self.partitions.name_other(&place, claimed.owner.as_deref());
+                }
                 self.chronicle.claimed(&place, claimed.offset);
                 self.topic_ids.insert(Arc::clone(&place.topic), topic_id.to_string());
                 let start = Start { offset: claimed.offset, leader_epoch: claimed.leader_epoch };

@@ -449,10 +449,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         self.holdings.run(&parts);
         // Whatever was in doubt before is settled, or left to others.
         (self.settle_token, self.doubtful) = (None, None);
-        let prepared = match self.ready.take() {
-            Some(prepared) if prepared.batch.parts() == parts => prepared,
-            _ => Prepared::new(parts),
-        };
+        // What was prepared may be the batch behind a run that is tried again: that one stays.
+        let ours = self.ready.take_if(|ready| ready.batch.parts() == parts);
+        let prepared = ours.unwrap_or_else(|| Prepared::new(parts));
         let mut flight = Flight {
             store: Arc::clone(&self.store),
             config: Arc::clone(&self.config),
@@ -585,7 +584,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
     fn rolled_back(&mut self, failure: Failure) -> Event {
         let class = failure.class;
-        emit::retry(&self.settings.group, class);
+        if class != Class::Fatal {
+            emit::retry(&self.settings.group, class);
+        }
         match class {
             Class::BadRecord => Event::BadSomewhere { description: describe(failure) },
             Class::Fatal => {

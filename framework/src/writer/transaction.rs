@@ -212,3 +212,6 @@ fn abandon<S: Store>(store: &Arc<S>, id: S::SessionId) -> Option<S::Session> {
     });
     None
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,14 +10,14 @@ use crate::contender::Contender;
 /// The trigger and the time that it sleeps.
 pub(crate) const TABLE: &str = "
     CREATE TABLE throttle (ms int);
-    INSERT INTO throttle VALUES (20);
+    INSERT INTO throttle VALUES (60);
     CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN PERFORM pg_sleep((SELECT ms FROM throttle) / 1000.0); RETURN NULL; END';
     CREATE TRIGGER hold_up AFTER INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION hold_up();";
 
 /// Transactions are at least so long while there is damage to come.
-const SHORTEST_MS: i64 = 20;
-const LONGEST_MS: i64 = 300;
+const SHORTEST_MS: i64 = 60;
+const LONGEST_MS: i64 = 400;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// How much of the damage is done, in thousandths.
@@ -34,12 +34,14 @@ impl Progress {
     }
 }
 
-/// Holds the rows back to the pace of the damage, for ever. Nine tenths of the rows are for the damage, the last one is for after it.
+/// Holds the rows back to the pace of the damage, for ever, by the partition that is the furthest. Seven tenths of the rows are for
+/// the damage; the others are for after it, and so that no partition runs out when its owner is the fastest.
 pub(crate) async fn pace(contender: &Contender, progress: &Progress) {
-    let total = contender.orders.total();
     loop {
-        let written: i64 = contender.written().await.iter().sum();
-        let ahead = 1000 * written / total - progress.get() * 9 / 10;
+        let written = contender.written().await;
+        let shares =
+            written.iter().zip(0..).map(|(seq, partition)| 1000 * seq / contender.orders.of(partition));
+        let ahead = shares.max().unwrap_or(0) - progress.get() * 7 / 10;
         let ms = (SHORTEST_MS + ahead * 10).clamp(SHORTEST_MS, LONGEST_MS);
         set(contender, ms).await;
         tokio::time::sleep(LOOK_EVERY).await;

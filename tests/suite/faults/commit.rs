@@ -149,3 +149,36 @@ async fn c131_a_commit_that_outlives_its_sender_is_seen_by_the_next_claim() {
     process.terminate();
     assert_eq!(process.wait_exit(PATIENCE).await, 0);
 }
+
+/// While a transaction is in doubt somebody else has the last word on its row; the settle is held until they had it.
+async fn meanwhile(stem: &str, order: &str, verdict: &str) {
+    let (mut rig, proxy) = behind_proxy(stem, 1).await;
+    rig.produce(EACH).await;
+    let process = rig.run();
+    let address = metric::address(&process).await;
+    rig.all_once().await;
+    proxy.arm(Point::Statement("FOR UPDATE OF o".into()), Action::Hold);
+    proxy.arm(Point::CommitOf(rig.topic.clone()), Action::CutBefore);
+    rig.produce(EACH).await;
+    proxy.wait_for(|seen| seen.held == 1).await;
+    rig.schema.execute_unguarded(&order.replace("@topic@", &rig.topic)).await;
+    proxy.release();
+    rig.all_once().await;
+    let settled =
+        metric::sum(&address, "oncesink_in_doubt_total", &[&format!("settled=\"{verdict}\"")]).await;
+    assert_eq!(settled, 1.0, "{}", process.text());
+    assert_eq!(metric::sum(&address, "oncesink_in_doubt_total", &[]).await, 1.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_in_doubt_whose_row_went_to_another_owner_is_left_to_the_next_claim() {
+    let order = "UPDATE kafka_offsets SET owner_epoch = owner_epoch + 1, owner_token = gen_random_uuid()";
+    meanwhile("taken", order, "fenced").await;
+}
+
+/// A failover that lost the last commits: rows and offset went together, and come again together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_in_doubt_whose_row_went_back_is_read_again_from_there() {
+    let order = "UPDATE kafka_offsets SET last_offset = 10; DELETE FROM \"@topic@\" WHERE seq >= 10";
+    meanwhile("went_back", order, "rewound").await;
+}

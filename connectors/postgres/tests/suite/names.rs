@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, batch, part};
 use oncesink::postgres::Postgres;
-use oncesink::{Batch, Sink};
+use oncesink::{Batch, Counts, Sink, Written};
 
 #[tokio::test]
 async fn hostile_names_are_names() {
