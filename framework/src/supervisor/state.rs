@@ -393,7 +393,7 @@ impl Partitions {
             }
             Event::Refenced { place, claim, fence } => {
                 if let Some(partition) = self.current(&place, claim) {
-                    partition.fence = Some(fence);
+                    (partition.fence, partition.seen) = (Some(fence), Some(fence));
                 }
             }
             Event::Gone { place, claim, why } => self.gone(&place, claim, why, &mut effects),

@@ -150,6 +150,32 @@ async fn c131_a_commit_that_outlives_its_sender_is_seen_by_the_next_claim() {
     assert_eq!(process.wait_exit(PATIENCE).await, 0);
 }
 
+/// The settle raises the epoch. Whoever looks at the row while the batch runs again must know that it was us.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settle_of_ours_is_no_word_from_outside() {
+    let (mut rig, proxy) = behind_proxy("ours", 1).await;
+    rig.schema
+        .execute(&format!(
+            "CREATE SEQUENCE tries;
+             CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN IF nextval('tries') = 2 THEN PERFORM pg_sleep(4); END IF; RETURN NULL; END $$;
+             CREATE TRIGGER dawdle AFTER INSERT ON \"{}\" FOR EACH ROW WHEN (NEW.seq = 50) EXECUTE FUNCTION dawdle()",
+            rig.topic
+        ))
+        .await;
+    rig.produce(EACH).await;
+    let process = rig.run();
+    let address = metric::address(&process).await;
+    rig.all_once().await;
+    proxy.arm(Point::CommitOf(rig.topic.clone()), Action::CutBefore);
+    rig.produce(EACH).await;
+    rig.all_once().await;
+    let settled = metric::sum(&address, "oncesink_in_doubt_total", &["settled=\"not_applied\""]).await;
+    let tries: i64 = rig.schema.value("SELECT last_value FROM tries").await;
+    assert_eq!((settled, tries), (1.0, 2), "{}", process.text());
+    assert!(!process.text().contains("changed from outside"), "{}", process.text());
+}
+
 /// While a transaction is in doubt somebody else has the last word on its row; the settle is held until they had it.
 async fn meanwhile(stem: &str, order: &str, verdict: &str) {
     let (mut rig, proxy) = behind_proxy(stem, 1).await;
