@@ -162,6 +162,10 @@ impl Chronicle {
                 halt.reason,
                 place.topic
             ),
+            HaltState::Paused => tracing::warn!(
+                "{place}{at} paused: {}. {running} partitions flow on. To go on: oncesink resume {name} {place}",
+                halt.reason
+            ),
             HaltState::Stopped if halt.bad_record => {
                 let offset = stored.unwrap_or(0);
                 tracing::error!(

@@ -501,6 +501,8 @@ impl<S: Store> Supervisor<S> {
         let state = match halt.state {
             HaltState::Stopped => "stopped",
             HaltState::Refused => "refused",
+            // It stands in the row already, with the person's reason.
+            HaltState::Paused => return,
         };
         let Some(claim) = self.partitions.get(&place).map(|partition| partition.claim) else { return };
         let current = self.claimer.current.clone();
@@ -527,6 +529,9 @@ impl<S: Store> Supervisor<S> {
                     return;
                 }
                 self.compare_with_memory(&place, &claimed);
+                if claimed.owner.as_deref() != Some(&*self.settings.owner) {
+                    self.partitions.name_other(&place, claimed.owner.as_deref());
+                }
                 self.chronicle.claimed(&place, claimed.offset);
                 self.topic_ids.insert(Arc::clone(&place.topic), topic_id.to_string());
                 let start = Start { offset: claimed.offset, leader_epoch: claimed.leader_epoch };
