@@ -107,16 +107,10 @@ impl<'a> Crew<'a> {
     }
 
     /// Kills an instance, and starts it again if it bears a name. With `in_transaction` it is stopped for the look at the database, so that the transaction
-    /// seen there is still open when the kill comes; otherwise the kill comes whenever it comes. Answers whether a transaction was seen.
-    pub(crate) async fn kill(&mut self, index: usize, in_transaction: bool) -> bool {
-        let mut seen = false;
-        while in_transaction && !seen {
-            self.until("an instance writes rows", async || !self.writing(index).await.is_empty()).await;
-            self.running[index].process.freeze();
-            seen = !self.writing(index).await.is_empty();
-            if !seen {
-                self.running[index].process.thaw();
-            }
+    /// seen there is still open when the kill comes; otherwise the kill comes whenever it comes.
+    pub(crate) async fn kill(&mut self, index: usize, in_transaction: bool) {
+        if in_transaction {
+            self.hold(index).await;
         }
         self.running[index].process.kill9();
         let Instance { name, process } = self.running.swap_remove(index);
@@ -127,17 +121,28 @@ impl<'a> Crew<'a> {
             let last = self.running.len() - 1;
             self.running.swap(index, last);
         }
-        seen
+    }
+
+    /// Stops an instance (SIGSTOP) that is in the midst of a transaction, as the database shows while it is stopped. The statement that is to be seen writes
+    /// rows: a control that is stopped behind its last one would hold its offset's row, and nobody could take over.
+    async fn hold(&self, index: usize) {
+        loop {
+            self.until("an instance writes rows", async || !self.writing(index).await.is_empty()).await;
+            self.running[index].process.freeze();
+            if !self.writing(index).await.is_empty() {
+                return;
+            }
+            self.running[index].process.thaw();
+        }
     }
 
     /// Freezes an instance in the midst of its work until others have its partitions and have moved on with them, then wakes it up and waits until it has
     /// partitions again. The backlog behind each of its partitions has thousands of records, of which the client has fetched as many as it may.
     pub(crate) async fn freeze(&self, index: usize) {
-        self.until("an instance writes rows", async || !self.writing(index).await.is_empty()).await;
+        self.hold(index).await;
         let pid = self.pid(index);
         let places = self.owned(index).await;
         let before = self.contender.written().await;
-        self.running[index].process.freeze();
         for place in &places {
             let rest = self.contender.orders.of(*place as i32) - before[*place as usize];
             assert!(rest > BACKLOG, "too few orders are left for a freeze: {rest}");
