@@ -1,7 +1,11 @@
 //! The command against real servers: what reaches the table, whatever happens on the way. One binary, so that the tests share their servers.
 
+// Helpers of tests fail as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod basics;
 mod command;
+mod example;
 mod faults;
 mod positions;
 mod readme;

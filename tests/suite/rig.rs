@@ -146,6 +146,11 @@ impl Rig {
         self.each_once().await;
     }
 
+    /// Waits for a number of rows in a table.
+    pub(crate) async fn rows_reach_in(&self, table: &str, rows: i64) {
+        eventually_within(PATIENCE, || self.schema.count(table), |count| *count >= rows).await;
+    }
+
     /// Waits for a number of rows.
     pub(crate) async fn rows_reach(&self, rows: i64) {
         eventually_within(PATIENCE, || self.schema.count(&self.topic), |count| *count >= rows).await;

@@ -93,12 +93,11 @@ impl Turner {
             let polled = self.poll();
             while let Some(note) = self.client.context().take() {
                 match note {
-                    Note::Assigned(_) => starts::answer_assign(&self.client),
-                    Note::Revoked(places) | Note::Lost(places) => {
-                        starts::answer_revoke(&self.client, &places)
+                    Note::Assigned(_) => starts::answer_assign_with_nothing(&self.client),
+                    Note::Revoked(_) | Note::Lost(_) | Note::Panicked => {
+                        starts::answer_revoke_with_nothing(&self.client);
                     }
                     Note::Error { code, reason } => self.send(Event::Error { code, reason }),
-                    Note::Panicked => starts::answer_revoke(&self.client, &starts::assigned(&self.client)),
                 }
             }
             if !polled && self.queue.is_empty() {

@@ -121,7 +121,7 @@ pub const LIST: &[Metric] = &[
     counter(
         names::RETRIES,
         &["group", "class"],
-        "Attempts made again, by class: transient, wrong_server, sick_object, timeout, stale_catalog.",
+        "Attempts made again, by class: transient, wrong_server, sick_object, timeout, stale_catalog, and bad_record while one is looked for.",
     ),
     counter(
         names::FENCED,

@@ -61,7 +61,7 @@ impl Current {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|place, claim| keep(place, *claim));
     }
 
-    fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
+    pub(crate) fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(place) == Some(&claim)
     }
 }

@@ -31,6 +31,8 @@ const REVOKE_MAX: Duration = Duration::from_secs(1);
 const CLOSE_MAX: Duration = Duration::from_secs(6);
 /// After the drain deadline: time for writers to withdraw what can be withdrawn.
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
+/// How long noting a state may take before it is tried again.
+const NOTE_MAX: Duration = Duration::from_secs(10);
 /// How long a record may wait for the row that its foreign key refers to.
 const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(250);
@@ -285,6 +287,10 @@ impl<S: Store> Supervisor<S> {
                 self.starts.push(kafka::Start { place, tenure, claim, offset, leader_epoch, writer });
             }
             Effect::Unassign { place } => {
+                // Assigned and taken out within one burst: in this order, or it would stay assigned with nobody knowing.
+                if self.starts.iter().any(|start| start.place == place) {
+                    self.tell_consumer();
+                }
                 self.unassigns.push(place);
             }
             Effect::AwaitRevoke => {
@@ -302,7 +308,8 @@ impl<S: Store> Supervisor<S> {
         }
     }
 
-    /// One command for a burst. A partition is never in both lists: between its unassign and its assign lies a claim.
+    /// One command for a burst. A partition is never in both lists: between its unassign and its assign lies a claim, and one that was just assigned is told
+    /// before it is unassigned.
     fn tell_consumer(&mut self) {
         if !self.unassigns.is_empty() {
             let places = std::mem::take(&mut self.unassigns);
@@ -383,6 +390,9 @@ impl<S: Store> Supervisor<S> {
             Said::HandedOver { place, claim } => self.step(Event::HandedOver { place, claim }),
             Said::Released { place, claim } => self.step(Event::Released { place, claim }),
             Said::Report(report) => self.report(report),
+            Said::Sick { place, reason } => {
+                self.chronicle.sick(&place, &format!("{reason}; trying again, the others flow on"));
+            }
             Said::Fatal(failure) => {
                 tracing::error!(writer, "{failure}");
                 self.step(Event::ClientLost);
@@ -395,7 +405,7 @@ impl<S: Store> Supervisor<S> {
         match report {
             Report::Stored { place, claim, offset, fence, records } => {
                 self.active.insert(place.clone());
-                self.chronicle.stored(records);
+                self.chronicle.stored(&place, records);
                 self.step(Event::Stored { place, claim, offset, fence });
             }
             Report::Refenced { place, claim, fence } => self.step(Event::Refenced { place, claim, fence }),
@@ -426,15 +436,14 @@ impl<S: Store> Supervisor<S> {
             self.orphans.remove(&bad.place);
             return false;
         }
-        if *since == now {
-            tracing::warn!(
-                "{}@{}: {}; waiting up to {} s for the row that it refers to",
-                bad.place,
-                bad.offset,
-                bad.message,
-                FOREIGN_KEY_WAIT.as_secs()
-            );
-        }
+        let (message, wait) = (&bad.message, FOREIGN_KEY_WAIT.as_secs());
+        self.chronicle.sick(
+            &bad.place,
+            &format!(
+                "offset {}: {message}; waiting up to {wait} s for the row that it refers to",
+                bad.offset
+            ),
+        );
         true
     }
 
@@ -450,9 +459,6 @@ impl<S: Store> Supervisor<S> {
             Gone::Contended => {
                 tracing::warn!("{place}: its offset row is held by another transaction; the others flow on")
             }
-            Gone::Sick => {
-                tracing::warn!("{place}: its table does not take rows now; trying again, the others flow on")
-            }
             Gone::Rewound { found } | Gone::Odd { found } => {
                 let expected = self.partitions.get(place).and_then(|partition| partition.stored);
                 self.rewound(place, expected, *found);
@@ -460,7 +466,8 @@ impl<S: Store> Supervisor<S> {
             Gone::Broken(why) => {
                 tracing::warn!("{place}: {why:?} on its queue; reading again from the stored offset")
             }
-            Gone::Stopped(_) => {}
+            // Told with its reason before.
+            Gone::Sick | Gone::Stopped(_) => {}
         }
     }
 
@@ -497,9 +504,20 @@ impl<S: Store> Supervisor<S> {
             // It stands in the row already, with the person's reason.
             HaltState::Paused => return,
         };
+        let Some(claim) = self.partitions.get(&place).map(|partition| partition.claim) else { return };
+        let current = self.claimer.current.clone();
         tokio::spawn(async move {
-            if let Err(failure) = store.note_state(&place, fence, state, Some(&reason)).await {
-                tracing::debug!("{place}: its state could not be noted: {failure}");
+            let mut attempts = 0;
+            // `resume` looks for it. Under another fence nothing is written.
+            while current.is(&place, claim) {
+                let noted = store.note_state(&place, fence, state, Some(&reason));
+                match tokio::time::timeout(NOTE_MAX, noted).await {
+                    Ok(Ok(())) => return,
+                    Ok(Err(failure)) => tracing::debug!("{place}: its state could not be noted: {failure}"),
+                    Err(_) => tracing::debug!("{place}: its state could not be noted in time"),
+                }
+                attempts += 1;
+                tokio::time::sleep(back_off(attempts)).await;
             }
         });
     }

@@ -23,7 +23,7 @@ use crate::store::{Fence, Settled, Step, Store};
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
-use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Verdict, Writer};
+use crate::writer::state::{BadDescription, Break, Effect, Event, Gone, Report, Taken, Verdict, Writer};
 use crate::writer::transaction::{Outcome, Took};
 
 /// Items popped before the writer looks at anything else.
@@ -53,6 +53,8 @@ pub(crate) enum Said {
     Released { place: TopicPartition, claim: ClaimNumber },
     /// See [`Report`].
     Report(Report),
+    /// Why the partition that is reported next does not flow: for people.
+    Sick { place: TopicPartition, reason: String },
     /// The sink cannot go on.
     Fatal(Failure),
 }
@@ -134,6 +136,7 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         doubtful: None,
         wake_at: None,
         trouble: None,
+        sick: String::new(),
         buffered: Arc::clone(&buffered),
         in_flight: HashMap::new(),
         meters: HashMap::new(),
@@ -188,6 +191,8 @@ struct Lane<S: Store, K: Sink<S>> {
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
     trouble: Option<(Class, Instant)>,
+    /// The last failure of an object's own.
+    sick: String,
     buffered: Buffered,
     in_flight: HashMap<TopicPartition, Held>,
     meters: HashMap<Arc<str>, TopicMeter>,
@@ -196,7 +201,7 @@ struct Lane<S: Store, K: Sink<S>> {
 /// What woke the loop.
 enum Woke<S: Store, K> {
     Instruction(Option<Instruction>),
-    Landed(Result<Landed<S, K>, tokio::task::JoinError>),
+    Landed(Box<Result<Landed<S, K>, tokio::task::JoinError>>),
     Settled(Result<Result<Vec<Settled>, Failure>, tokio::task::JoinError>),
     Queue,
     Due,
@@ -215,7 +220,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             match self.wait(&mut inbox, &fd, draining).await {
                 Woke::Instruction(Some(Instruction::End) | None) => return,
                 Woke::Instruction(Some(instruction)) => self.instruct(instruction),
-                Woke::Landed(landed) => self.landed(landed),
+                Woke::Landed(landed) => self.landed(*landed),
                 Woke::Settled(answer) => self.settled(answer),
                 Woke::Queue => {
                     queue.clear_wake();
@@ -247,7 +252,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         tokio::select! {
             biased;
             instruction = inbox.recv() => Woke::Instruction(instruction),
-            landed = join(flight), if flight.is_some() => Woke::Landed(landed),
+            landed = join(flight), if flight.is_some() => Woke::Landed(Box::new(landed)),
             answer = join(settle), if settle.is_some() => Woke::Settled(answer),
             ready = fd.readable(), if may_drain => {
                 if let Ok(mut ready) = ready {
@@ -427,9 +432,15 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn report(&mut self, report: Report) {
-        if let Report::Stored { place, .. } = &report {
-            self.in_flight.remove(place);
-            self.publish();
+        match &report {
+            Report::Stored { place, .. } => {
+                self.in_flight.remove(place);
+                self.publish();
+            }
+            Report::Gone { place, why: Gone::Sick, .. } => {
+                self.say(Said::Sick { place: place.clone(), reason: self.sick.clone() });
+            }
+            _ => {}
         }
         self.say(Said::Report(report));
     }
@@ -454,10 +465,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     fn take_off(&mut self, parts: Vec<Part>, steps: Vec<Step>) {
         // Whatever was in doubt before is settled, or left to others.
         (self.settle_token, self.doubtful) = (None, None);
-        let prepared = match self.ready.take() {
-            Some(prepared) if prepared.batch.parts() == parts => prepared,
-            _ => Prepared::new(parts),
-        };
+        // What was prepared may be the batch behind a run that is tried again: that one stays.
+        let ours = self.ready.take_if(|ready| ready.batch.parts() == parts);
+        let prepared = ours.unwrap_or_else(|| Prepared::new(parts));
         let mut flight = Flight {
             store: Arc::clone(&self.store),
             config: Arc::clone(&self.config),
@@ -501,7 +511,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         let event = match landed.outcome {
             Outcome::InDoubt(failure, books) => {
                 tracing::warn!("in doubt: {failure}; the stored offset will tell");
-                self.doubtful = books.map(|written| (batch, written));
+                self.doubtful = books.map(|written| (batch, *written));
                 Event::InDoubt
             }
             Outcome::Bad(records) => self.bad(records, &batch),
@@ -597,14 +607,22 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
     fn rolled_back(&mut self, failure: Failure) -> Event {
         let class = failure.class;
-        emit::retry(&self.settings.group, class);
+        if class != Class::Fatal {
+            emit::retry(&self.settings.group, class);
+        }
         match class {
             Class::BadRecord => Event::BadSomewhere { description: describe(failure) },
             Class::Fatal => {
                 self.fatal(failure);
                 Event::RolledBack { class }
             }
-            _ => {
+            // Not the server is ill but an object: told of its partitions, once they stand alone.
+            Class::SickObject | Class::StaleCatalog => {
+                tracing::debug!(class = class.label(), "{failure}");
+                self.sick = failure.to_string();
+                Event::RolledBack { class }
+            }
+            Class::Transient | Class::WrongServer | Class::Timeout => {
                 self.ill(&failure);
                 Event::RolledBack { class }
             }

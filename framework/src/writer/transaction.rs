@@ -32,7 +32,7 @@ pub(crate) enum Outcome {
     /// Given up before COMMIT was sent.
     Withdrawn,
     /// COMMIT was sent; its outcome is unknown. The books are those of the case that it was done.
-    InDoubt(Failure, Option<Written>),
+    InDoubt(Failure, Option<Box<Written>>),
 }
 
 /// Seconds by phase, for the histogram.
@@ -113,9 +113,9 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
         Ok(Ok(session)) => (Outcome::Committed(written), Some(session)),
         Ok(Err(CommitFailure::RolledBack(failure))) => (Outcome::RolledBack(failure.context("COMMIT")), None),
         Ok(Err(CommitFailure::InDoubt(failure))) => {
-            (Outcome::InDoubt(failure.context("COMMIT"), Some(written)), None)
+            (Outcome::InDoubt(failure.context("COMMIT"), Some(Box::new(written))), None)
         }
-        Err(_) => (Outcome::InDoubt(no_answer("COMMIT", work.call_max), Some(written)), None),
+        Err(_) => (Outcome::InDoubt(no_answer("COMMIT", work.call_max), Some(Box::new(written))), None),
     }
 }
 
@@ -215,3 +215,6 @@ fn abandon<S: Store>(store: &Arc<S>, id: S::SessionId) -> Option<S::Session> {
     });
     None
 }
+
+#[cfg(test)]
+mod tests;

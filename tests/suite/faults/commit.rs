@@ -1,9 +1,10 @@
 //! COMMIT lost on the way there and on the way back, again and again: only the stored offset decides.
 
+use oncesink_test_support::eventually_within;
 use oncesink_test_support::proxy::{Action, Cut, Point, Proxy};
 
 use super::metric;
-use crate::rig::Rig;
+use crate::rig::{PATIENCE, Rig};
 
 const DOUBTS: i64 = 6;
 const EACH: i64 = 40;
@@ -45,7 +46,7 @@ async fn c131_an_answer_to_commit_that_is_lost_is_settled_by_the_stored_offset()
     assert_eq!(metric::sum(&address, "oncesink_rewound_total", &[]).await, 0.0);
     assert_eq!(metric::sum(&address, "oncesink_fenced_total", &[]).await, 0.0, "{}", process.text());
     process.terminate();
-    assert_eq!(process.wait_exit(crate::rig::PATIENCE).await, 0);
+    assert_eq!(process.wait_exit(PATIENCE).await, 0);
 }
 
 /// A layer that connects again and repeats COMMIT there reports success for an empty transaction.
@@ -72,7 +73,7 @@ async fn a_transaction_found_not_applied_three_times_is_tried_apart() {
     rig.sink_lines = "writers = 1\nbatch = { linger = \"1 s\" }".into();
     let process = rig.run();
     let address = metric::address(&process).await;
-    process.wait_for_line(|line| line.text.contains("2 partitions claimed"), crate::rig::PATIENCE).await;
+    process.wait_for_line(|line| line.text.contains("2 partitions claimed"), PATIENCE).await;
     proxy.arm_times(3, Point::CommitOf(rig.topic.clone()), Action::CutBefore);
     rig.produce(EACH).await;
     rig.all_once().await;
@@ -99,4 +100,85 @@ async fn a_stream_of_lost_commits_neither_loses_nor_doubles() {
     let process = rig.run();
     rig.all_once().await;
     assert_eq!(proxy.seen().cuts, 24, "{}", process.text());
+}
+
+/// The session that a COMMIT was sent on holds its rows until it hears it, or until it is ended: the settle waits it out.
+#[tokio::test(flavor = "multi_thread")]
+async fn c131_an_old_backend_that_still_runs_is_waited_out_and_its_commit_comes_too_late() {
+    let (mut rig, proxy) = behind_proxy("late", 2).await;
+    rig.sink_lines = "writers = 1\ntimeout = \"1 s\"".into();
+    rig.produce(EACH).await;
+    let process = rig.run();
+    let address = metric::address(&process).await;
+    rig.all_once().await;
+    proxy.arm(Point::CommitOf(rig.topic.clone()), Action::Hold);
+    rig.produce(EACH).await;
+    proxy.wait_for(|seen| seen.held == 1).await;
+    let (commits, rows) = (proxy.seen().commits_applied, rig.schema.count(&rig.topic).await);
+    rig.all_once().await;
+    assert!(rows < rig.expected() && proxy.seen().commits_applied > commits, "by another COMMIT");
+    let settled = metric::sum(&address, "oncesink_in_doubt_total", &["settled=\"not_applied\""]).await;
+    assert_eq!(settled, 1.0, "{}", process.text());
+    proxy.release();
+    proxy.wait_for(|seen| seen.held == 0).await;
+    rig.produce(EACH).await;
+    rig.all_once().await;
+}
+
+/// A process is killed with its COMMIT on the way; the next one claims before it arrives, and reads after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn c131_a_commit_that_outlives_its_sender_is_seen_by_the_next_claim() {
+    let (mut rig, proxy) = behind_proxy("outlives", 1).await;
+    rig.produce(EACH).await;
+    let process = rig.run();
+    rig.all_once().await;
+    proxy.arm(Point::CommitOf(rig.topic.clone()), Action::Hold);
+    rig.produce(EACH).await;
+    proxy.wait_for(|seen| seen.held == 1).await;
+    process.kill9();
+    assert_eq!(rig.schema.count(&rig.topic).await, EACH);
+    let process = rig.run();
+    process.wait_for_line(|line| line.text.contains("exactly once into"), PATIENCE).await;
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oncesink {}' AND wait_event_type = 'Lock'",
+        rig.topic
+    );
+    eventually_within(PATIENCE, || rig.schema.value::<i64>(&waiting), |waiting| *waiting > 0).await;
+    proxy.release();
+    rig.all_once().await;
+    process.terminate();
+    assert_eq!(process.wait_exit(PATIENCE).await, 0);
+}
+
+/// While a transaction is in doubt somebody else has the last word on its row; the settle is held until they had it.
+async fn meanwhile(stem: &str, order: &str, verdict: &str) {
+    let (mut rig, proxy) = behind_proxy(stem, 1).await;
+    rig.produce(EACH).await;
+    let process = rig.run();
+    let address = metric::address(&process).await;
+    rig.all_once().await;
+    proxy.arm(Point::Statement("FOR UPDATE OF o".into()), Action::Hold);
+    proxy.arm(Point::CommitOf(rig.topic.clone()), Action::CutBefore);
+    rig.produce(EACH).await;
+    proxy.wait_for(|seen| seen.held == 1).await;
+    rig.schema.execute_unguarded(&order.replace("@topic@", &rig.topic)).await;
+    proxy.release();
+    rig.all_once().await;
+    let settled =
+        metric::sum(&address, "oncesink_in_doubt_total", &[&format!("settled=\"{verdict}\"")]).await;
+    assert_eq!(settled, 1.0, "{}", process.text());
+    assert_eq!(metric::sum(&address, "oncesink_in_doubt_total", &[]).await, 1.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_in_doubt_whose_row_went_to_another_owner_is_left_to_the_next_claim() {
+    let order = "UPDATE kafka_offsets SET owner_epoch = owner_epoch + 1, owner_token = gen_random_uuid()";
+    meanwhile("taken", order, "fenced").await;
+}
+
+/// A failover that lost the last commits: rows and offset went together, and come again together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_in_doubt_whose_row_went_back_is_read_again_from_there() {
+    let order = "UPDATE kafka_offsets SET last_offset = 10; DELETE FROM \"@topic@\" WHERE seq >= 10";
+    meanwhile("went_back", order, "rewound").await;
 }

@@ -140,8 +140,7 @@ async fn c055_the_first_cause_survives_a_failing_rollback() {
         .execute(&format!("ALTER TABLE \"{}\" ADD CONSTRAINT not_six CHECK (seq <> 6)", rig.topic))
         .await;
     rig.produce(10).await;
-    proxy.arm_times(50, Point::Statement("ROLLBACK".into()), Action::CutBefore);
-    // The start's own look ends with a rollback.
+    proxy.arm_times(50, Point::RollbackOf(rig.topic.clone()), Action::CutBefore);
     let process = rig.run();
     let line = process.wait_for_line(|line| line.text.contains("stopped: "), PATIENCE).await;
     assert!(line.text.contains("@6 stopped: ") && line.text.contains("not_six"), "{}", line.text);

@@ -65,7 +65,7 @@ async fn a_database_that_does_not_answer_to_a_new_connection_can_be_stopped() {
 async fn c011_a_database_away_for_longer_than_the_poll_limit_costs_no_membership() {
     let (mut rig, proxy) = behind_proxy("away", 2).await;
     rig.kafka_lines = "\"max.poll.interval.ms\" = 6000\n\"session.timeout.ms\" = 6000".into();
-    rig.sink_lines = "writers = 1\nbatch = { rows = 100 }\nmemory = \"1 MiB\"".into();
+    rig.sink_lines = "writers = 1\nbatch = { rows = 100 }\nmemory = \"3 MiB\"".into();
     rig.produce(10).await;
     let process = rig.run();
     let address = metric::address(&process).await;
@@ -90,6 +90,8 @@ async fn c011_a_database_away_for_longer_than_the_poll_limit_costs_no_membership
     assert!(back.elapsed() < Duration::from_secs(8), "resumed after {:?}", back.elapsed());
     rig.all_once().await;
     assert_eq!(rebalances().await, before);
+    let fenced = metric::sum(&address, "oncesink_fenced_total", &[]).await;
+    assert_eq!(fenced, 0.0, "what waited behind the failing batch was kept: {}", process.text());
     process.terminate();
     assert_eq!(process.wait_exit(PATIENCE).await, 0);
 }
@@ -148,4 +150,24 @@ async fn c117_every_call_to_the_database_may_fail_and_is_tried_again() {
         }
     }
     rig.each_once().await;
+}
+
+/// A network that is silent and then heals: what was on its way arrives, and the process carries on where it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_that_falls_silent_and_heals_costs_no_row() {
+    let (mut rig, proxy) = behind_proxy("heals", 2).await;
+    rig.sink_lines = "timeout = \"1 s\"\nbatch = { rows = 200 }".into();
+    rig.produce(1_000).await;
+    let process = rig.run();
+    for silence in [1, 7] {
+        rig.rows_reach(1).await;
+        proxy.black_hole();
+        let began = Instant::now();
+        rig.produce(1_000).await;
+        eventually_within(PATIENCE, async || began.elapsed().as_secs(), |passed| *passed >= silence).await;
+        proxy.pass();
+        let back = Instant::now();
+        rig.all_once().await;
+        assert!(back.elapsed() < Duration::from_secs(20), "{:?}: {}", back.elapsed(), process.text());
+    }
 }

@@ -7,3 +7,5 @@ mod joins;
 mod kills;
 mod load;
 mod locked;
+mod positions;
+mod revoke;

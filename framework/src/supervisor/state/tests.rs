@@ -60,6 +60,27 @@ fn a_partition_is_assigned_at_its_claims_offset_after_its_writer_acknowledged() 
 }
 
 #[test]
+fn every_assignment_begins_where_its_own_claim_found_the_row() {
+    let (mut machine, claims) = running(1);
+    machine.step(Event::Stored { place: place(0), claim: claims[0], offset: 9, fence: fence(1) });
+    machine.step(Event::Revoked(vec![place(0)]));
+    machine.step(Event::Released { place: place(0), claim: claims[0] });
+    let effects = machine.step(Event::Assigned { places: vec![place(0)], tenure: Tenure(2) });
+    let [Effect::Claim { claim, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    let claim = *claim;
+    // Meanwhile others stored up to 20.
+    let start = Start { offset: 20, leader_epoch: Some(3) };
+    let effects = machine.step(Event::Claimed { place: place(0), claim, fence: fence(4), start });
+    assert!(
+        matches!(effects.last(), Some(Effect::HandOver { start: told, fence: with, .. }) if (*told, *with) == (start, fence(4))),
+        "{effects:?}"
+    );
+    let effects = machine.step(Event::HandedOver { place: place(0), claim });
+    let [Effect::Assign { start: told, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(*told, start);
+}
+
+#[test]
 fn partitions_are_spread_over_the_writers() {
     let (machine, _) = running(6);
     let mut loads = [0; 2];
