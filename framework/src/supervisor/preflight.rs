@@ -140,15 +140,18 @@ async fn first_claims<S: Store, K: Sink<S>>(
     for (topic, table) in tables {
         topics.entry(table).or_default().push(Arc::clone(topic));
     }
+    // Opened when a table has to be looked at, and dropped, which is a rollback.
+    let mut looking = None;
     for (table, topics) in topics {
         if begun(store, partitions, &topics).await? {
             continue;
         }
         let Some(topic) = topics.first() else { continue };
-        let session = store.connect().await?;
-        let mut tx = store.begin(session).await?;
-        let holds = sink.holds_rows(&mut tx, topic).await;
-        drop(store.rollback(tx).await);
+        let tx = match &mut looking {
+            Some(tx) => tx,
+            None => looking.insert(store.begin(store.connect().await?).await?),
+        };
+        let holds = sink.holds_rows(tx, topic).await;
         let name = &settings.name;
         let holds = holds.map_err(|error| {
             let failure = match error {
