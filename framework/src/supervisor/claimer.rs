@@ -1,7 +1,8 @@
 //! Claims beside the polling: identity, first rows, the claim itself, and the check that its position can be.
 //!
 //! Invariants: a claim is tried as long as the partition waits for exactly this claim, and dropped as soon as it does not; what is out of reach is waited
-//! for, what cannot be is reported and decided elsewhere; nothing here is in a hurry, since the group has its answer already.
+//! for, what cannot be is reported and decided elsewhere; no call to the database is waited for without a limit; nothing here is in a hurry, since the group
+//! has its answer already.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -77,6 +78,8 @@ pub(crate) struct Claimer<S> {
     pub(crate) targets: BTreeMap<Arc<str>, Arc<str>>,
     pub(crate) current: Current,
     pub(crate) brought: UnboundedSender<Brought>,
+    /// Our own timer for a call to the database, above the server's statement timeout.
+    pub(crate) call_max: Duration,
 }
 
 type Numbered = (TopicPartition, ClaimNumber);
@@ -146,7 +149,7 @@ impl<S: Store> Claimer<S> {
             return Ok(Left { busy: Vec::new(), unregistered, why });
         }
         let rows: Vec<Wanted> = known.iter().map(|(want, _)| want.clone()).collect();
-        let answers = self.store.claim(&self.identity, &rows).await?;
+        let answers = self.answer("claim", self.store.claim(&self.identity, &rows)).await?;
         let mut busy = Vec::new();
         let mut claimed = Vec::new();
         for ((want, claim), answer) in known.into_iter().zip(answers) {
@@ -175,7 +178,8 @@ impl<S: Store> Claimer<S> {
                 );
                 said = true;
             }
-            match self.store.claim_waiting(&self.identity, &want, end_frozen).await {
+            let waiting = self.store.claim_waiting(&self.identity, &want, end_frozen);
+            match self.answer("claim", waiting).await {
                 Ok(Claim::Claimed(row)) => {
                     emit::claim(&self.identity.group, began.elapsed());
                     return self.check(vec![(want, claim, row)]).await;
@@ -186,6 +190,21 @@ impl<S: Store> Claimer<S> {
             }
             attempts += 1;
             tokio::time::sleep(back_off(attempts).min(Duration::from_secs(1))).await;
+        }
+    }
+
+    /// A connection that falls silent without a word is given up, as every call of a writer's is: nobody else would ever look at this claim again.
+    async fn answer<T>(
+        &self,
+        doing: &str,
+        call: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        match tokio::time::timeout(self.call_max, call).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let waited = self.call_max.as_secs();
+                Err(Failure::new(Class::Timeout, format!("{doing}: no answer within {waited} s")))
+            }
         }
     }
 
@@ -216,7 +235,7 @@ impl<S: Store> Claimer<S> {
         names.sort();
         names.dedup();
         let facts = self.monitor.topics(&names).await.map_err(starts::from_kafka)?;
-        let recorded = self.store.recorded(&names).await?;
+        let recorded = self.answer("topics", self.store.recorded(&names)).await?;
         let (mut topics, mut why) = (BTreeMap::new(), None);
         for (facts, recorded) in facts.into_iter().zip(recorded) {
             match self.register(&facts, recorded).await {
@@ -245,7 +264,7 @@ impl<S: Store> Claimer<S> {
         let topic = TopicIdentity { name: Arc::clone(name), id: id.as_str().into(), target };
         if recorded.is_none_or(|recorded| recorded < partitions) {
             let starts = self.starts(&topic, partitions, recorded.is_none()).await?;
-            self.store.register(&self.identity, &starts).await?;
+            self.answer("first rows", self.store.register(&self.identity, &starts)).await?;
         }
         Ok(topic)
     }
@@ -369,7 +388,8 @@ impl<S: Store> Claimer<S> {
             "expired: offsets {}..{} are gone; going on at {offset} by on_expired = {policy}",
             row.offset, ends.log_start
         );
-        match self.store.forward(&place, row.fence, row.offset, offset, &reason).await {
+        let forward = self.store.forward(&place, row.fence, row.offset, offset, &reason);
+        match self.answer("moving on", forward).await {
             Ok(true) => {
                 tracing::warn!("{place}: {reason}");
                 self.bring(Brought::of(want, claim, Claimed { offset, leader_epoch: None, ..row }));

@@ -21,6 +21,9 @@ use crate::writer::{ConfigSource, open_on};
 /// How often an unknown topic is asked for before it counts as missing: right after it was made, brokers differ about it for tens of milliseconds.
 const UNKNOWN_CONFIRMED: u32 = 3;
 
+/// How long one look may take; far above the limits that the server keeps.
+const ATTEMPT_MAX: Duration = Duration::from_secs(60);
+
 /// What the checks found out.
 pub struct Checked {
     /// The group-less client.
@@ -250,7 +253,11 @@ where
     let began = Instant::now();
     let mut attempts = 0;
     loop {
-        match attempt().await {
+        // A peer that takes the question and falls silent would be waited for without a word.
+        let answer = tokio::time::timeout(ATTEMPT_MAX, attempt()).await.unwrap_or_else(|_| {
+            Err(Failure::new(Class::Timeout, format!("no answer within {} s", ATTEMPT_MAX.as_secs())))
+        });
+        match answer {
             Ok(answer) => {
                 if attempts > 0 {
                     tracing::info!("{whom} answers after {:.1} s", began.elapsed().as_secs_f64());
