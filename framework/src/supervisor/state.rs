@@ -483,7 +483,9 @@ impl Partitions {
         let mut waiting = BTreeSet::new();
         for place in &places {
             let Some(partition) = self.map.get_mut(place) else { continue };
-            if let Some(writer) = partition.writer() {
+            // Also when the sink ends: its transaction is not waited for any more.
+            let told = matches!(partition.life, Life::Releasing { .. });
+            if let Some(writer) = partition.held_by().filter(|_| !told) {
                 let claim = partition.claim;
                 effects.push(Effect::Release { writer, place: place.clone(), claim, finish: false });
             }
@@ -514,6 +516,7 @@ impl Partitions {
             self.map.remove(place);
         }
         effects.push(Effect::AnswerRevoke { places: revoke.places });
+        self.drained_when_empty(effects);
     }
 
     fn lost(&mut self, places: &[TopicPartition], effects: &mut Vec<Effect>) {
@@ -714,7 +717,7 @@ impl Partitions {
     }
 
     fn drained_when_empty(&self, effects: &mut Vec<Effect>) {
-        if self.ending && self.map.is_empty() {
+        if self.ending && self.map.is_empty() && !effects.contains(&Effect::Drained) {
             effects.push(Effect::Drained);
         }
     }
