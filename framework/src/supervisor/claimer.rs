@@ -4,7 +4,7 @@
 //! for, what cannot be is reported and decided elsewhere; no call to the database is waited for without a limit; nothing here is in a hurry, since the group
 //! has its answer already.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,6 +67,20 @@ impl Current {
     }
 }
 
+/// Topics of which this process has seen that they were claimed before. One that has no record any more was not forgotten by us: somebody emptied the tables.
+#[derive(Clone, Default)]
+pub(crate) struct Begun(Arc<Mutex<BTreeSet<Arc<str>>>>);
+
+impl Begun {
+    fn insert(&self, topic: &Arc<str>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(topic));
+    }
+
+    fn contains(&self, topic: &Arc<str>) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(topic)
+    }
+}
+
 /// What every claim of a sink needs.
 pub(crate) struct Claimer<S> {
     pub(crate) store: Arc<S>,
@@ -76,6 +90,7 @@ pub(crate) struct Claimer<S> {
     pub(crate) on_expired: OnExpired,
     /// Target of each topic, as the opened sink names it.
     pub(crate) targets: BTreeMap<Arc<str>, Arc<str>>,
+    pub(crate) begun: Begun,
     pub(crate) current: Current,
     pub(crate) brought: UnboundedSender<Brought>,
     /// Our own timer for a call to the database, above the server's statement timeout.
@@ -141,7 +156,10 @@ impl<S: Store> Claimer<S> {
         let mut unregistered = Vec::new();
         for (place, claim) in wanted {
             match topics.get(&place.topic) {
-                Some(topic) => known.push((Wanted { place: place.clone(), topic: topic.clone() }, *claim)),
+                Some(Some(topic)) => {
+                    known.push((Wanted { place: place.clone(), topic: topic.clone() }, *claim));
+                }
+                Some(None) => self.halted(place, *claim, Claim::Missing),
                 None => unregistered.push((place.clone(), *claim)),
             }
         }
@@ -226,11 +244,11 @@ impl<S: Store> Claimer<S> {
         let _ = self.brought.send(brought);
     }
 
-    /// Topic identities, with rows for all their partitions; and why topics are left out, if some are.
+    /// Topic identities, with rows for all their partitions, none for a topic whose record is gone; and why topics are left out, if some are.
     async fn registered(
         &self,
         wanted: &[Numbered],
-    ) -> Result<(BTreeMap<Arc<str>, TopicIdentity>, Option<Failure>), Failure> {
+    ) -> Result<(BTreeMap<Arc<str>, Option<TopicIdentity>>, Option<Failure>), Failure> {
         let mut names: Vec<Arc<str>> = wanted.iter().map(|(place, _)| Arc::clone(&place.topic)).collect();
         names.sort();
         names.dedup();
@@ -238,8 +256,15 @@ impl<S: Store> Claimer<S> {
         let recorded = self.answer("topics", self.store.recorded(&names)).await?;
         let (mut topics, mut why) = (BTreeMap::new(), None);
         for (facts, recorded) in facts.into_iter().zip(recorded) {
+            if recorded.is_none() && self.begun.contains(&facts.name) {
+                topics.insert(facts.name, None);
+                continue;
+            }
             match self.register(&facts, recorded).await {
-                Ok(topic) => drop(topics.insert(facts.name, topic)),
+                Ok(topic) => {
+                    self.begun.insert(&facts.name);
+                    topics.insert(facts.name, Some(topic));
+                }
                 Err(failure) => drop(why.get_or_insert(failure)),
             }
         }

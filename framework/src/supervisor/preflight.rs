@@ -12,7 +12,7 @@ use crate::position::StartPolicy;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Identity, Starts, Store, TopicIdentity};
-use crate::supervisor::claimer::back_off;
+use crate::supervisor::claimer::{Begun, back_off};
 use crate::supervisor::promise::promise;
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::starts;
@@ -36,6 +36,7 @@ pub struct Checked {
     pub partitions: BTreeMap<Arc<str>, i32>,
     /// With `until_end`: the last stable offsets at the start.
     pub ends: BTreeMap<TopicPartition, i64>,
+    pub(crate) begun: Begun,
 }
 
 /// Checks a sink's surroundings, in the order in which people can mend them. With `wait`, what does not answer is waited for.
@@ -80,7 +81,7 @@ pub async fn check<S: Store, K: Sink<S>>(
     } else {
         BTreeMap::new()
     };
-    Ok(Checked { monitor, identity, targets, partitions, ends })
+    Ok(Checked { monitor, identity, targets, partitions, ends, begun: Begun::default() })
 }
 
 /// The first question to Kafka: here an address that is wrong shows.

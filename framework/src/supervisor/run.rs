@@ -183,6 +183,7 @@ impl<S: Store> Supervisor<S> {
             start: settings.start,
             on_expired: settings.on_expired,
             targets: checked.targets.clone(),
+            begun: checked.begun.clone(),
             current: Current::default(),
             brought: brought_tx,
             call_max: settings.call_max(),
