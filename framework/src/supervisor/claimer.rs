@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::config::OnExpired;
@@ -23,6 +24,8 @@ use crate::supervisor::state::{Found, Halt};
 
 /// A session of our own group that blocks a claim for this long is frozen.
 const FROZEN_AFTER: Duration = Duration::from_secs(5);
+/// Rows that are waited for at the same time: each takes a connection or two, and an owner that froze may hold hundreds.
+const WAITING_MAX: usize = 4;
 /// A position that cannot be is read a second time before anything stops.
 const CONFIRM_AFTER: Duration = Duration::from_secs(5);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(200);
@@ -81,6 +84,15 @@ impl Begun {
     }
 }
 
+/// Permits to wait for a row on a connection of its own.
+pub(crate) struct Waiting(Semaphore);
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self(Semaphore::new(WAITING_MAX))
+    }
+}
+
 /// What every claim of a sink needs.
 pub(crate) struct Claimer<S> {
     pub(crate) store: Arc<S>,
@@ -91,6 +103,7 @@ pub(crate) struct Claimer<S> {
     /// Target of each topic, as the opened sink names it.
     pub(crate) targets: BTreeMap<Arc<str>, Arc<str>>,
     pub(crate) begun: Begun,
+    pub(crate) waiting: Waiting,
     pub(crate) current: Current,
     pub(crate) brought: UnboundedSender<Brought>,
     /// Our own timer for a call to the database, above the server's statement timeout.
@@ -186,7 +199,12 @@ impl<S: Store> Claimer<S> {
     async fn claim_alone(self: Arc<Self>, want: Wanted, claim: ClaimNumber, began: Instant) {
         let mut attempts = 0;
         let mut said = false;
-        while self.current.is(&want.place, claim) {
+        loop {
+            // Never closed. Given back before the back-off, so that every row has its turn.
+            let permit = self.waiting.0.acquire().await;
+            if !self.current.is(&want.place, claim) {
+                return;
+            }
             let end_frozen = began.elapsed() >= FROZEN_AFTER;
             if end_frozen && !said {
                 tracing::warn!(
@@ -197,7 +215,9 @@ impl<S: Store> Claimer<S> {
                 said = true;
             }
             let waiting = self.store.claim_waiting(&self.identity, &want, end_frozen);
-            match self.answer("claim", waiting).await {
+            let answer = self.answer("claim", waiting).await;
+            drop(permit);
+            match answer {
                 Ok(Claim::Claimed(row)) => {
                     emit::claim(&self.identity.group, began.elapsed());
                     return self.check(vec![(want, claim, row)]).await;

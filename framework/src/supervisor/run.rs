@@ -16,7 +16,7 @@ use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Claimed, EventRow, Row, Store};
 use crate::supervisor::chronicle::Chronicle;
-use crate::supervisor::claimer::{Brought, Claimer, Current, back_off};
+use crate::supervisor::claimer::{Brought, Claimer, Current, Waiting, back_off};
 use crate::supervisor::live::{LiveSink, Shown};
 use crate::supervisor::preflight::{Checked, check};
 use crate::supervisor::settings::SinkSettings;
@@ -184,6 +184,7 @@ impl<S: Store> Supervisor<S> {
             on_expired: settings.on_expired,
             targets: checked.targets.clone(),
             begun: checked.begun.clone(),
+            waiting: Waiting::default(),
             current: Current::default(),
             brought: brought_tx,
             call_max: settings.call_max(),
