@@ -573,6 +573,7 @@ impl<S: Store> Supervisor<S> {
         match seen {
             Seen::Ends(ends) => self.chronicle.ends(&ends, &self.live),
             Seen::Rows(rows) => rows.iter().for_each(|(row, known)| self.row(row, *known)),
+            Seen::Absent(absent) => absent.into_iter().for_each(|(place, known)| self.no_row(&place, known)),
             Seen::Topics(topics) => {
                 for topic in topics {
                     if let TopicState::Exists { id, .. } = topic.state {
@@ -597,6 +598,15 @@ impl<S: Store> Supervisor<S> {
         if known.fence != Some(row.fence) || went_back {
             tracing::info!("{}: its row was changed from outside; claiming again", row.place);
             self.step(Event::OutsideWord(row.place.clone()));
+        }
+    }
+
+    /// A row that was there is gone: said at once by the claim, not when the next record comes.
+    fn no_row(&mut self, place: &TopicPartition, known: Known) {
+        let Some(partition) = self.partitions.get(place) else { return };
+        if known.fence.is_some() && partition.seen == known.fence && partition.is_settled() {
+            tracing::info!("{place}: its row is gone; claiming again");
+            self.step(Event::OutsideWord(place.clone()));
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Must not: decide anything. What was seen goes to the supervisor.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ pub(crate) enum Seen {
     Ends(Vec<(TopicPartition, Option<i64>, Ends)>),
     /// Rows of the partitions that had no transaction since the look before, each with what was known before it was read.
     Rows(Vec<(Row, Known)>),
+    /// Those of them that have no row, with what was known before.
+    Absent(Vec<(TopicPartition, Known)>),
     /// Rows read to see whether the ends are reached; none when they could not be read.
     Reached(Option<Vec<Row>>),
 }
@@ -124,8 +126,17 @@ async fn look_at_rows<S: Store>(store: &S, looked: &Looked, seen: &UnboundedSend
         }
         let places: Vec<TopicPartition> = quiet.keys().cloned().collect();
         if let Ok(Ok(rows)) = tokio::time::timeout(LOOK_MAX, store.rows(&places)).await {
+            let there: HashSet<&TopicPartition> = rows.iter().map(|row| &row.place).collect();
+            let absent: Vec<_> = quiet
+                .iter()
+                .filter(|(place, _)| !there.contains(place))
+                .map(|(place, known)| (place.clone(), *known))
+                .collect();
             let known = rows.into_iter().filter_map(|row| Some((quiet.get(&row.place).copied()?, row)));
             let _ = seen.send(Seen::Rows(known.map(|(known, row)| (row, known)).collect()));
+            if !absent.is_empty() {
+                let _ = seen.send(Seen::Absent(absent));
+            }
         }
     }
 }
