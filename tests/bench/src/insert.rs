@@ -114,13 +114,14 @@ fn figure(side: &Side, runs: &[Run], by_psql: &[Loaded]) -> Figure {
             (threads.collect::<Vec<_>>().join(", "), phases.collect::<Vec<_>>().join(", "));
         let _ = write!(note, "\nlast run: µs a row by thread: {threads}; ms a transaction: {phases}");
     }
-    if side.binary != process::built() {
+    let base = side.binary != process::built();
+    if base {
         let _ = write!(note, "\nby {}", side.binary.display());
     }
     let (name, target) =
         if side.writers == 1 { ("insert_one_writer", ">= 0.9") } else { ("insert_two_writers", ">= 1.2") };
     let against = "one psql binary \\copy of the same rows (rows/s)";
-    Figure { name, against, ratios: ratios.collect(), target, note }
+    Figure { name, against, ratios: ratios.collect(), target, base, note }
 }
 
 impl<'s> Insert<'s> {
