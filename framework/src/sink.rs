@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::batch::{Batch, Encoded};
 use crate::error::SinkError;
 use crate::store::Store;
+use crate::written::Written;
 
 /// Writes the rows of a batch into the transaction that also moves the stored offsets.
 ///
@@ -39,6 +40,16 @@ pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
     /// The target that a topic's rows go to, as people write it; part of the sink's identity beside its name.
     fn target(&self, topic: &str) -> String;
 
+    /// Whether the target of a topic holds rows before anything of it was written here, so that a first claim would write them twice. Not asked when the
+    /// file says `into_rows = "accept"`. The default suits sinks that write the same record twice without harm.
+    ///
+    /// # Errors
+    /// The database's, by class: `Fatal` for a missing grant.
+    async fn holds_rows(&self, tx: &mut S::Tx, topic: &str) -> Result<bool, SinkError> {
+        let _ = (tx, topic);
+        Ok(false)
+    }
+
     /// Turns the batch into whatever `write` needs, without the database.
     ///
     /// # Errors
@@ -53,30 +64,4 @@ pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
     /// # Errors
     /// See the trait. After any error the transaction is rolled back.
     async fn write(&self, tx: &mut S::Tx, batch: &Batch) -> Result<Written, SinkError>;
-}
-
-/// The books: what became of the records of a batch, or of one topic in it. The framework checks `records + skipped + collapsed + deleted` against what it
-/// read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Written {
-    /// Records that became rows (a record may become several).
-    pub records: usize,
-    /// Records left out by configuration.
-    pub skipped: usize,
-    /// Records folded into a later one of the same key.
-    pub collapsed: usize,
-    /// Records that deleted a row.
-    pub deleted: usize,
-}
-
-impl Written {
-    /// All records became rows.
-    pub const fn records(records: usize) -> Self {
-        Self { records, skipped: 0, collapsed: 0, deleted: 0 }
-    }
-
-    /// Number of records accounted for.
-    pub const fn total(&self) -> usize {
-        self.records + self.skipped + self.collapsed + self.deleted
-    }
 }

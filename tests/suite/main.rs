@@ -1,5 +1,17 @@
 //! The command against real servers: what reaches the table, whatever happens on the way. One binary, so that the tests share their servers.
 
+// Helpers of tests fail as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod basics;
 mod command;
+mod example;
+mod faults;
+mod logs;
+mod metrics;
+mod positions;
+mod readme;
+mod rebalance;
 mod rig;
+mod scrape;
+mod startup;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use oncesink_test_support::kafka::{Kafka, Record};
-use oncesink_test_support::postgres::Schema;
+use oncesink_test_support::postgres::{Postgres, Schema};
 use oncesink_test_support::process::{Launch, Process};
 use oncesink_test_support::{Servers, eventually_within};
 
@@ -23,15 +23,30 @@ pub(crate) struct Rig {
     /// Further lines for `[kafka]` and for `[sinks.ledger]`.
     pub(crate) kafka_lines: String,
     pub(crate) sink_lines: String,
+    /// Further elements of the list of topics, with a comma in front.
+    pub(crate) more_topics: String,
     produced: Vec<i64>,
 }
 
 impl Rig {
     /// A topic, a schema with the ledger table, and the tables of the command, guarded against a stored offset that goes back in silence.
     pub(crate) async fn new(stem: &str, partitions: i32) -> Self {
-        let servers = Servers::shared().await;
-        let kafka = servers.kafka();
-        let schema = servers.postgres().schema(stem).await;
+        Self::on(Servers::shared().await.postgres(), stem, partitions).await
+    }
+
+    /// The same on a database server of the test's own.
+    pub(crate) async fn on(postgres: &Postgres, stem: &str, partitions: i32) -> Self {
+        Self::between(Servers::shared().await.kafka(), postgres, stem, partitions).await
+    }
+
+    /// The same between these two servers.
+    pub(crate) async fn between(
+        kafka: &'static Kafka,
+        postgres: &Postgres,
+        stem: &str,
+        partitions: i32,
+    ) -> Self {
+        let schema = postgres.schema(stem).await;
         let topic = kafka.topic(stem, partitions).await;
         schema
             .execute(&format!(
@@ -47,6 +62,7 @@ impl Rig {
             url,
             kafka_lines: String::new(),
             sink_lines: String::new(),
+            more_topics: String::new(),
             produced: vec![0; partitions as usize],
         };
         rig.migrate().await;
@@ -62,11 +78,12 @@ impl Rig {
     /// The configuration file.
     pub(crate) fn config(&self) -> String {
         format!(
-            "[kafka]\nbrokers = \"{}\"\n{}\n[http]\nlisten = \"127.0.0.1:0\"\n\n[sinks.ledger]\ntopics = [\"{}\"]\ngroup = \"{}\"\n{}\n\
+            "[kafka]\nbrokers = \"{}\"\n{}\n[http]\nlisten = \"127.0.0.1:0\"\n\n[sinks.ledger]\ntopics = [\"{}\"{}]\ngroup = \"{}\"\n{}\n\
              target = {{ kind = \"postgres\", url = \"{}\" }}\n",
             self.kafka.bootstrap(),
             self.kafka_lines,
             self.topic,
+            self.more_topics,
             self.topic,
             self.sink_lines,
             self.url,
@@ -108,6 +125,16 @@ impl Rig {
         (first..first + count).map(|seq| Record::to(partition).value(row(partition, seq))).collect()
     }
 
+    /// How many records each partition has been sent.
+    pub(crate) fn produced_each(&self) -> Vec<i64> {
+        self.produced.clone()
+    }
+
+    /// Counts records that somebody else has sent, the same number to each partition.
+    pub(crate) fn add_produced(&mut self, each: i64) {
+        self.produced.iter_mut().for_each(|produced| *produced += each);
+    }
+
     /// Rows that must be there.
     pub(crate) fn expected(&self) -> i64 {
         self.produced.iter().sum()
@@ -119,12 +146,17 @@ impl Rig {
         self.each_once().await;
     }
 
+    /// Waits for a number of rows in a table.
+    pub(crate) async fn rows_reach_in(&self, table: &str, rows: i64) {
+        eventually_within(PATIENCE, || self.schema.count(table), |count| *count >= rows).await;
+    }
+
     /// Waits for a number of rows.
     pub(crate) async fn rows_reach(&self, rows: i64) {
         eventually_within(PATIENCE, || self.schema.count(&self.topic), |count| *count >= rows).await;
     }
 
-    /// No record missing, doubled or out of a partition's sequence.
+    /// No record missing, doubled or out of a partition's sequence, and no attempt at it that only the tests' guard over the offsets refused.
     pub(crate) async fn each_once(&self) {
         let sql = format!(
             "SELECT COALESCE(string_agg(format('p%s: %s rows, %s distinct, %s..%s', partition_id, n, d, lo, hi), '; '), '') FROM (
@@ -134,6 +166,7 @@ impl Rig {
         );
         let wrong: String = self.schema.value(&sql).await;
         assert_eq!(wrong, "", "missing or doubled rows");
+        assert_eq!(self.schema.silent_rewinds().await, 0, "a stored offset would have gone back in silence");
         assert_eq!(self.schema.count(&self.topic).await, self.expected());
     }
 

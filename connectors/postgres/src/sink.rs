@@ -52,6 +52,17 @@ impl Insert {
         self.mappings.get(topic).map_or_else(|| topic.to_owned(), |mapping| mapping.table.display())
     }
 
+    /// Whether the table of a topic holds rows; any of them counts, since `insert` would add to them.
+    ///
+    /// # Errors
+    /// The server's, by class.
+    pub async fn holds_rows(&self, tx: &mut Tx, topic: &str) -> Result<bool, SinkError> {
+        let Some(mapping) = self.mappings.get(topic) else { return Ok(false) };
+        let look = format!("SELECT EXISTS (SELECT FROM {})", mapping.table.sql());
+        let holds = oncesink::sqlx::query_scalar(&look).fetch_one(tx.sql()).await.map_err(Failure::from)?;
+        Ok(holds)
+    }
+
     fn plan(&self, batch: &Batch) -> Result<Plan, SinkError> {
         encode::encode(batch, |topic| self.mappings.get(topic))
     }
@@ -87,6 +98,10 @@ impl<S: Store<Tx = Tx>> Sink<S> for Insert {
 
     fn target(&self, topic: &str) -> String {
         self.table(topic)
+    }
+
+    async fn holds_rows(&self, tx: &mut Tx, topic: &str) -> Result<bool, SinkError> {
+        self.holds_rows(tx, topic).await
     }
 
     fn encode(&self, batch: &Batch) -> Result<Encoded, SinkError> {

@@ -34,6 +34,11 @@ pub use secret::Secret;
 pub use sink::{BatchSection, OnBadRecord, OnExpired, SinkSection, parse_policy};
 pub use target::{Kind, TargetSection};
 
+/// The defaults of a sink, for those who have no file.
+pub(crate) mod defaults {
+    pub(crate) use super::sink::{BATCH_BYTES, BATCH_LINGER, BATCH_ROWS, DRAIN, MEMORY, TIMEOUT, WRITERS};
+}
+
 use error::{Place, Problems};
 use section::Section;
 use tree::{Node, Table, Value};

@@ -16,20 +16,33 @@ use super::context::Note;
 use super::events::{Command, Event};
 use super::starts;
 
-/// A closed client is dropped in milliseconds; so much it gets even when the deadline is over.
+/// So much is left for leaving even when the writers took all the time there was.
 const LAST: Duration = Duration::from_secs(1);
 
 impl Turner {
     /// Closes by the deadline, or leaves the client behind; says which.
     pub(super) fn close(mut self, mut deadline: Instant) {
         starts::answer_revoke(&self.client, &starts::assigned(&self.client));
-        let clean = self.wait_for_writers(&mut deadline) && self.leave(deadline);
         let events = self.events.clone();
-        let clean = clean && self.drop_client(deadline);
+        let clean = self.wait_for_writers(&mut deadline) && self.leave_in_time(deadline);
         if !clean {
             tracing::error!("the Kafka client could not be closed in time and is left behind");
         }
         let _ = events.send(Event::Stopped { clean });
+    }
+
+    /// Some of librdkafka's calls have no deadline, dropping a client for one, so a thread of its own is given one.
+    fn leave_in_time(self, deadline: Instant) -> bool {
+        let deadline = deadline.max(Instant::now() + LAST);
+        let (done, left) = mpsc::channel();
+        let leaving = move || {
+            let clean = self.leave(deadline) && self.drop_client();
+            let _ = done.send(clean);
+        };
+        // A refused thread drops the closure, but never the client in it.
+        let thread = std::thread::Builder::new().name("oncesink-close".into()).spawn(leaving);
+        thread.is_ok()
+            && left.recv_timeout(deadline.saturating_duration_since(Instant::now())).unwrap_or(false)
     }
 
     /// Waits until nobody but this thread holds a writer's queue, and destroys them.
@@ -74,18 +87,17 @@ impl Turner {
         true
     }
 
-    /// Nothing is claimed any more: an assignment gets nothing, and a revoke all that it names.
+    /// Nothing is assigned any more, so that each is answered with nothing.
     fn answer_everything(&self) {
         loop {
             let polled = self.poll();
             while let Some(note) = self.client.context().take() {
                 match note {
-                    Note::Assigned(_) => starts::answer_assign(&self.client),
-                    Note::Revoked(places) | Note::Lost(places) => {
-                        starts::answer_revoke(&self.client, &places)
+                    Note::Assigned(_) => starts::answer_assign_with_nothing(&self.client),
+                    Note::Revoked(_) | Note::Lost(_) | Note::Panicked => {
+                        starts::answer_revoke_with_nothing(&self.client);
                     }
                     Note::Error { code, reason } => self.send(Event::Error { code, reason }),
-                    Note::Panicked => starts::answer_revoke(&self.client, &starts::assigned(&self.client)),
                 }
             }
             if !polled && self.queue.is_empty() {
@@ -94,21 +106,17 @@ impl Turner {
         }
     }
 
-    /// Drops the closed client. Any handle that is left would keep it alive. A drop has no deadline, so a thread of its own is given one.
-    fn drop_client(self, deadline: Instant) -> bool {
+    /// Drops the closed client. Any handle that is left would keep it alive.
+    fn drop_client(self) -> bool {
         let Self { client, queue, queues, .. } = self;
         drop(queue);
         drop(queues);
-        let Ok(client) = Arc::try_unwrap(client) else { return false };
-        let (done, dropped) = mpsc::channel();
-        let dropping = move || {
-            drop(ManuallyDrop::into_inner(client));
-            let _ = done.send(());
-        };
-        // A refused thread drops the closure, but never the client in it.
-        if std::thread::Builder::new().name("oncesink-close".into()).spawn(dropping).is_err() {
-            return false;
+        match Arc::try_unwrap(client) {
+            Ok(client) => {
+                drop(ManuallyDrop::into_inner(client));
+                true
+            }
+            Err(_) => false,
         }
-        dropped.recv_timeout(deadline.saturating_duration_since(Instant::now()).max(LAST)).is_ok()
     }
 }

@@ -42,9 +42,7 @@ fn intersection(client: &SharedClient, wanted: &[TopicPartition]) -> Vec<TopicPa
 
 /// Answers an assignment with nothing; what was assigned comes later, claimed.
 pub(super) fn answer_assign(client: &SharedClient) {
-    if let Err(error) = client.incremental_assign(&TopicPartitionList::new()) {
-        tracing::warn!(%error, "an assignment could not be answered");
-    }
+    answer_assign_with_nothing(client);
     wake_brokers(client, &assigned(client));
 }
 
@@ -54,11 +52,24 @@ pub(super) fn answer_revoke(client: &SharedClient, revoked: &[TopicPartition]) {
     if let Err(error) = client.incremental_unassign(&list_of(&ours)) {
         tracing::warn!(%error, "a revoke could not be answered, answering it with nothing");
         // Without any answer the whole group would wait for us for ever.
-        if let Err(error) = client.incremental_unassign(&TopicPartitionList::new()) {
-            tracing::error!(%error, "a revoke could not be answered");
-        }
+        answer_revoke_with_nothing(client);
     }
     wake_brokers(client, &assigned(client));
+}
+
+/// Answers a revoke when nothing is assigned any more. While a client closes this is the only answer: with it the group's part of librdkafka may end, and
+/// whoever asks that part for the assignment afterwards waits for ever.
+pub(super) fn answer_revoke_with_nothing(client: &SharedClient) {
+    if let Err(error) = client.incremental_unassign(&TopicPartitionList::new()) {
+        tracing::warn!(%error, "a revoke could not be answered");
+    }
+}
+
+/// Answers an assignment with nothing while a client closes; asks for nothing afterwards either.
+pub(super) fn answer_assign_with_nothing(client: &SharedClient) {
+    if let Err(error) = client.incremental_assign(&TopicPartitionList::new()) {
+        tracing::warn!(%error, "an assignment could not be answered");
+    }
 }
 
 /// Unassigns what is assigned of these, outside a rebalance.

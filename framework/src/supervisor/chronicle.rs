@@ -25,6 +25,8 @@ pub(crate) struct Chronicle {
     joined: bool,
     waited: bool,
     claimed: BTreeMap<TopicPartition, i64>,
+    /// Partitions that do not flow while others do, and since when.
+    sick: BTreeMap<TopicPartition, Instant>,
     rows: u64,
     transactions: u64,
     busy_since: Option<Instant>,
@@ -48,6 +50,7 @@ impl Chronicle {
             joined: false,
             waited: false,
             claimed: BTreeMap::new(),
+            sick: BTreeMap::new(),
             rows: 0,
             transactions: 0,
             busy_since: None,
@@ -76,7 +79,18 @@ impl Chronicle {
 
     pub(crate) fn claimed(&mut self, place: &TopicPartition, offset: i64) {
         tracing::debug!("{place} claimed at offset {offset}");
-        self.claimed.insert(place.clone(), offset);
+        // One that is tried again and again is told once.
+        if !self.sick.contains_key(place) {
+            self.claimed.insert(place.clone(), offset);
+        }
+    }
+
+    /// A partition does not flow while others do: one line at the begin, none per attempt.
+    pub(crate) fn sick(&mut self, place: &TopicPartition, reason: &str) {
+        if !self.sick.contains_key(place) {
+            tracing::warn!("{place}: {reason}");
+            self.sick.insert(place.clone(), Instant::now());
+        }
     }
 
     /// One line for a burst of claims, when all have ended.
@@ -99,7 +113,10 @@ impl Chronicle {
         );
     }
 
-    pub(crate) fn stored(&mut self, records: usize) {
+    pub(crate) fn stored(&mut self, place: &TopicPartition, records: usize) {
+        if let Some(since) = self.sick.remove(place) {
+            tracing::info!("{place}: flows again after {:.1} s", since.elapsed().as_secs_f64());
+        }
         self.busy_since.get_or_insert_with(Instant::now);
         self.rows += records as u64;
         self.transactions += 1;
@@ -109,7 +126,7 @@ impl Chronicle {
     pub(crate) fn ends(&mut self, ends: &[(TopicPartition, Option<i64>, Ends)], live: &LiveSink) {
         let mut shown = live.partitions();
         for (place, stored, ends) in ends {
-            if let (Some(shown), Some(stored)) = (shown.get_mut(place), stored) {
+            if let Some(shown) = shown.get_mut(place) {
                 shown.ends = Some((*stored, *ends));
             }
         }
@@ -136,6 +153,7 @@ impl Chronicle {
         stored: Option<i64>,
         running: usize,
     ) {
+        self.sick.remove(place);
         let name = &self.name;
         let at = stored.map(|offset| format!("@{offset}")).unwrap_or_default();
         match halt.state {
@@ -143,6 +161,10 @@ impl Chronicle {
                 "{place} refused: {}. Nothing was touched; {running} partitions flow on. If these offsets are to be taken over: oncesink reset {name} {} --reason \"...\"",
                 halt.reason,
                 place.topic
+            ),
+            HaltState::Paused => tracing::warn!(
+                "{place}{at} paused: {}. {running} partitions flow on. To go on: oncesink resume {name} {place}",
+                halt.reason
             ),
             HaltState::Stopped if halt.bad_record => {
                 let offset = stored.unwrap_or(0);

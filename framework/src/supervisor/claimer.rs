@@ -4,20 +4,21 @@
 //! for, what cannot be is reported and decided elsewhere; nothing here is in a hurry, since the group has its answer already.
 
 use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::config::OnExpired;
-use crate::error::Failure;
-use crate::kafka::{ClaimNumber, Ends, Monitor, TopicState};
+use crate::error::{Class, Failure};
+use crate::kafka::{ClaimNumber, Ends, Monitor, TopicFacts, TopicState};
 use crate::metrics::emit;
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
 use crate::store::{Claim, Claimed, Identity, Starts, Store, TopicIdentity, Wanted};
 use crate::supervisor::starts;
-use crate::supervisor::state::Halt;
+use crate::supervisor::state::{Found, Halt};
 
 /// A session of our own group that blocks a claim for this long is frozen.
 const FROZEN_AFTER: Duration = Duration::from_secs(5);
@@ -31,13 +32,19 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 pub(crate) enum Brought {
     /// The row is mine and its position was checked.
     Claimed { place: TopicPartition, topic_id: Arc<str>, claim: ClaimNumber, claimed: Claimed },
-    /// The partition cannot run.
-    Halted { place: TopicPartition, claim: ClaimNumber, halt: Halt },
+    /// The partition cannot run; what its claim found in the row nevertheless.
+    Halted { place: TopicPartition, claim: ClaimNumber, halt: Halt, found: Found },
 }
 
 impl Brought {
     fn of(want: Wanted, claim: ClaimNumber, claimed: Claimed) -> Self {
         Self::Claimed { place: want.place, topic_id: want.topic.id, claim, claimed }
+    }
+
+    /// Mine, but not to be read from.
+    fn stopped(place: TopicPartition, claim: ClaimNumber, row: &Claimed, reason: impl Into<String>) -> Self {
+        let found = Found::Mine { fence: row.fence, offset: row.offset };
+        Self::Halted { place, claim, halt: Halt::stopped(reason), found }
     }
 }
 
@@ -54,7 +61,7 @@ impl Current {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|place, claim| keep(place, *claim));
     }
 
-    fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
+    pub(crate) fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(place) == Some(&claim)
     }
 }
@@ -75,6 +82,15 @@ pub(crate) struct Claimer<S> {
 type Numbered = (TopicPartition, ClaimNumber);
 type Row = (Wanted, ClaimNumber, Claimed);
 
+/// What one try for all left over.
+struct Left {
+    /// Rows that other transactions hold.
+    busy: Vec<(Wanted, ClaimNumber)>,
+    /// Partitions of topics that could not be registered, and why.
+    unregistered: Vec<Numbered>,
+    why: Option<Failure>,
+}
+
 impl<S: Store> Claimer<S> {
     /// Claims these partitions: all that are free in one transaction, then the others one by one.
     pub(crate) async fn claim(self: Arc<Self>, mut wanted: Vec<Numbered>, attempts: u32) {
@@ -88,37 +104,46 @@ impl<S: Store> Claimer<S> {
             if wanted.is_empty() {
                 return;
             }
-            match self.attempt(&wanted).await {
-                Ok(busy) => {
+            let failure = match self.attempt(&wanted).await {
+                Ok(left) => {
                     emit::claim(&self.identity.group, began.elapsed());
-                    for (want, claim) in busy {
+                    for (want, claim) in left.busy {
                         tokio::spawn(Arc::clone(&self).claim_alone(want, claim, began));
                     }
-                    return;
+                    wanted = left.unregistered;
+                    left.why
                 }
-                Err(failure) => {
-                    failures += 1;
-                    if failures == 1 {
-                        tracing::warn!(class = failure.class.label(), "claim: {failure}; trying again");
-                    }
-                    tokio::time::sleep(back_off(failures)).await;
-                }
+                Err(failure) => Some(failure),
+            };
+            let Some(failure) = failure else { return };
+            failures += 1;
+            if failures == 1 {
+                tracing::warn!(class = failure.class.label(), "claim: {failure}; trying again");
             }
+            tokio::time::sleep(back_off(failures)).await;
         }
     }
 
-    /// One try for all; answers those whose rows are held by others.
-    async fn attempt(self: &Arc<Self>, wanted: &[Numbered]) -> Result<Vec<(Wanted, ClaimNumber)>, Failure> {
-        let topics = self.registered(wanted).await?;
-        let known: Vec<(Wanted, ClaimNumber)> = wanted
-            .iter()
-            .filter_map(|(place, claim)| {
-                let topic = topics.get(&place.topic)?.clone();
-                Some((Wanted { place: place.clone(), topic }, *claim))
-            })
-            .collect();
-        if known.len() < wanted.len() {
-            return Err(starts::unknown_topic(wanted, &topics));
+    /// The same claim once more, from the start: what was claimed is not what it was.
+    fn again(self: &Arc<Self>, place: TopicPartition, claim: ClaimNumber) {
+        let again: Pin<Box<dyn Future<Output = ()> + Send>> =
+            Box::pin(Arc::clone(self).claim(vec![(place, claim)], 1));
+        tokio::spawn(again);
+    }
+
+    /// One try for all. A topic that is in trouble does not hold back the others.
+    async fn attempt(self: &Arc<Self>, wanted: &[Numbered]) -> Result<Left, Failure> {
+        let (topics, why) = self.registered(wanted).await?;
+        let mut known: Vec<(Wanted, ClaimNumber)> = Vec::new();
+        let mut unregistered = Vec::new();
+        for (place, claim) in wanted {
+            match topics.get(&place.topic) {
+                Some(topic) => known.push((Wanted { place: place.clone(), topic: topic.clone() }, *claim)),
+                None => unregistered.push((place.clone(), *claim)),
+            }
+        }
+        if known.is_empty() {
+            return Ok(Left { busy: Vec::new(), unregistered, why });
         }
         let rows: Vec<Wanted> = known.iter().map(|(want, _)| want.clone()).collect();
         let answers = self.store.claim(&self.identity, &rows).await?;
@@ -132,7 +157,7 @@ impl<S: Store> Claimer<S> {
             }
         }
         tokio::spawn(Arc::clone(self).check(claimed));
-        Ok(busy)
+        Ok(Left { busy, unregistered, why })
     }
 
     /// A row that another transaction holds: waited for in a transaction of its own. A session of our own group that still blocks it after five seconds is
@@ -165,13 +190,16 @@ impl<S: Store> Claimer<S> {
     }
 
     fn halted(&self, place: &TopicPartition, claim: ClaimNumber, answer: Claim) {
-        let halt = match answer {
-            Claim::Refused(refusal) => Halt::refused(refusal.to_string()),
-            _ => Halt::stopped(
-                "its row is missing although the topic was claimed before: rows are written only by the first claim, so somebody deleted it",
+        let (halt, found) = match answer {
+            Claim::Refused(refusal) => (Halt::refused(refusal.to_string()), Found::Others(refusal.fence)),
+            _ => (
+                Halt::stopped(
+                    "its row is missing although the topic was claimed before: rows are written only by the first claim, so somebody deleted it",
+                ),
+                Found::NoRow,
             ),
         };
-        self.bring(Brought::Halted { place: place.clone(), claim, halt });
+        self.bring(Brought::Halted { place: place.clone(), claim, halt, found });
     }
 
     fn bring(&self, brought: Brought) {
@@ -179,26 +207,47 @@ impl<S: Store> Claimer<S> {
         let _ = self.brought.send(brought);
     }
 
-    /// Topic identities, with rows for all their partitions.
-    async fn registered(&self, wanted: &[Numbered]) -> Result<BTreeMap<Arc<str>, TopicIdentity>, Failure> {
+    /// Topic identities, with rows for all their partitions; and why topics are left out, if some are.
+    async fn registered(
+        &self,
+        wanted: &[Numbered],
+    ) -> Result<(BTreeMap<Arc<str>, TopicIdentity>, Option<Failure>), Failure> {
         let mut names: Vec<Arc<str>> = wanted.iter().map(|(place, _)| Arc::clone(&place.topic)).collect();
         names.sort();
         names.dedup();
         let facts = self.monitor.topics(&names).await.map_err(starts::from_kafka)?;
         let recorded = self.store.recorded(&names).await?;
-        let mut topics = BTreeMap::new();
+        let (mut topics, mut why) = (BTreeMap::new(), None);
         for (facts, recorded) in facts.into_iter().zip(recorded) {
-            let TopicState::Exists { id, partitions } = facts.state else { continue };
-            let target =
-                self.targets.get(&facts.name).cloned().unwrap_or_else(|| Arc::clone(&self.identity.sink));
-            let topic = TopicIdentity { name: Arc::clone(&facts.name), id: id.into(), target };
-            if recorded.is_none_or(|recorded| recorded < partitions) {
-                let starts = self.starts(&topic, partitions, recorded.is_none()).await?;
-                self.store.register(&self.identity, &starts).await?;
+            match self.register(&facts, recorded).await {
+                Ok(topic) => drop(topics.insert(facts.name, topic)),
+                Err(failure) => drop(why.get_or_insert(failure)),
             }
-            topics.insert(facts.name, topic);
         }
-        Ok(topics)
+        Ok((topics, why))
+    }
+
+    /// One topic's identity, with rows for all its partitions.
+    async fn register(&self, facts: &TopicFacts, recorded: Option<i32>) -> Result<TopicIdentity, Failure> {
+        let name = &facts.name;
+        let (id, partitions) = match &facts.state {
+            TopicState::Exists { id, partitions } => (id, *partitions),
+            // No proof of deletion, so it is asked again.
+            TopicState::Unknown => {
+                let message = format!("the brokers do not know topic {name:?} now");
+                return Err(Failure::new(Class::Transient, message));
+            }
+            TopicState::Error(reason) => {
+                return Err(Failure::new(Class::Transient, format!("topic {name:?}: {reason}")));
+            }
+        };
+        let target = self.targets.get(name).cloned().unwrap_or_else(|| Arc::clone(&self.identity.sink));
+        let topic = TopicIdentity { name: Arc::clone(name), id: id.as_str().into(), target };
+        if recorded.is_none_or(|recorded| recorded < partitions) {
+            let starts = self.starts(&topic, partitions, recorded.is_none()).await?;
+            self.store.register(&self.identity, &starts).await?;
+        }
+        Ok(topic)
     }
 
     /// Where partitions without a row begin: by the policy at the topic's first claim, at their beginning when they came later.
@@ -222,51 +271,73 @@ impl<S: Store> Claimer<S> {
 
     /// Checks positions before they are assigned; one that cannot be is confirmed by a second reading before anything stops.
     async fn check(self: Arc<Self>, claimed: Vec<Row>) {
-        let places: Vec<TopicPartition> = claimed.iter().map(|(want, ..)| want.place.clone()).collect();
-        let ends = self.ends(&places, &claimed).await;
-        for ((want, claim, row), ends) in claimed.into_iter().zip(ends) {
-            if Position::of(row.offset, &ends) == Position::Readable {
+        self.with_ends(claimed, |(want, claim, row), ends| {
+            if row.paused {
+                let found = Found::Mine { fence: row.fence, offset: row.offset };
+                self.bring(Brought::Halted { place: want.place, claim, halt: Halt::paused(), found });
+            } else if Position::of(row.offset, &ends) == Position::Readable {
                 self.bring(Brought::of(want, claim, row));
             } else {
                 tokio::spawn(Arc::clone(&self).confirm(want, claim, row));
             }
-        }
+        })
+        .await;
     }
 
-    /// The ends of these partitions, however long the brokers take; none when the claims are not wanted any more.
-    async fn ends(&self, places: &[TopicPartition], claimed: &[Row]) -> Vec<Ends> {
+    /// Hands out the ends of each partition as they become known, however long the brokers take: one without a leader does not hold back the others. Claims that
+    /// are not wanted any more are dropped.
+    async fn with_ends(&self, mut claimed: Vec<Row>, mut hand_out: impl FnMut(Row, Ends)) {
         let mut attempts = 0;
-        while claimed.iter().any(|(want, claim, _)| self.current.is(&want.place, *claim)) {
-            match starts::all_ends(&self.monitor, places).await {
-                Ok(ends) => return ends,
-                Err(failure) => tracing::debug!(
-                    "reading the ends of {} partitions: {failure}; trying again",
-                    places.len()
-                ),
+        loop {
+            claimed.retain(|(want, claim, _)| self.current.is(&want.place, *claim));
+            if claimed.is_empty() {
+                return;
+            }
+            let places: Vec<TopicPartition> = claimed.iter().map(|(want, ..)| want.place.clone()).collect();
+            match self.monitor.ends(&places).await {
+                Ok(answers) => {
+                    for (row, answer) in std::mem::take(&mut claimed).into_iter().zip(answers) {
+                        match answer {
+                            Ok(ends) => hand_out(row, ends),
+                            Err(reason) => {
+                                tracing::debug!("the ends of {}: {reason}; trying again", row.0.place);
+                                claimed.push(row);
+                            }
+                        }
+                    }
+                }
+                Err(error) => tracing::debug!("reading ends: {error}; trying again"),
+            }
+            if claimed.is_empty() {
+                return;
             }
             attempts += 1;
             tokio::time::sleep(back_off(attempts)).await;
         }
-        Vec::new()
     }
 
+    /// The second reading.
     async fn confirm(self: Arc<Self>, want: Wanted, claim: ClaimNumber, row: Claimed) {
         tokio::time::sleep(CONFIRM_AFTER).await;
+        let mut found = None;
+        self.with_ends(vec![(want.clone(), claim, row.clone())], |_, ends| found = Some(ends)).await;
+        let Some(ends) = found else { return };
         let place = want.place.clone();
-        let again = [(want.clone(), claim, row.clone())];
-        let Some(ends) = self.ends(std::slice::from_ref(&place), &again).await.pop() else { return };
         let reason = match Position::of(row.offset, &ends) {
             Position::Readable => return self.bring(Brought::of(want, claim, row)),
             Position::Expired => match self.on_expired {
                 OnExpired::Continue(policy) => return self.go_on_at(want, claim, row, &ends, policy).await,
                 OnExpired::Stop => format!(
-                    "the stored offset {} has expired: {} offsets ({}..{}) are gone from the log, {}..{} exist",
+                    "the stored offset {} has expired: {} offsets ({} to {}) are gone from the log, {}",
                     row.offset,
                     ends.log_start - row.offset,
                     row.offset,
-                    ends.log_start,
-                    ends.log_start,
-                    ends.high_watermark
+                    ends.log_start - 1,
+                    if ends.high_watermark > ends.log_start {
+                        format!("{} to {} exist", ends.log_start, ends.high_watermark - 1)
+                    } else {
+                        format!("and nothing is left; the next record gets {}", ends.high_watermark)
+                    }
                 ),
             },
             Position::Beyond => format!(
@@ -274,12 +345,12 @@ impl<S: Store> Claimer<S> {
                 row.offset, ends.high_watermark
             ),
         };
-        self.bring(Brought::Halted { place, claim, halt: Halt::stopped(reason) });
+        self.bring(Brought::stopped(place, claim, &row, reason));
     }
 
     /// An expired position goes on where the configuration says, and the lost range is written down.
     async fn go_on_at(
-        &self,
+        self: &Arc<Self>,
         want: Wanted,
         claim: ClaimNumber,
         row: Claimed,
@@ -290,8 +361,8 @@ impl<S: Store> Claimer<S> {
         let offset = match starts::resolve(&self.monitor, std::slice::from_ref(&place), policy).await {
             Ok(offsets) => offsets.first().copied().unwrap_or(ends.log_start).max(ends.log_start),
             Err(failure) => {
-                tracing::warn!("{place}: resolving {policy}: {failure}");
-                ends.log_start
+                tracing::warn!("{place}: resolving {policy}: {failure}; trying again");
+                return self.again(place, claim);
             }
         };
         let reason = format!(
@@ -303,13 +374,11 @@ impl<S: Store> Claimer<S> {
                 tracing::warn!("{place}: {reason}");
                 self.bring(Brought::of(want, claim, Claimed { offset, leader_epoch: None, ..row }));
             }
-            Ok(false) => {
-                let reason = "its row changed while an expired position was being mended".to_owned();
-                self.bring(Brought::Halted { place, claim, halt: Halt::stopped(reason) });
-            }
+            // Somebody else, or an attempt of ours whose answer was lost: the row tells.
+            Ok(false) => self.again(place, claim),
             Err(failure) => {
-                let reason = format!("moving on from an expired position: {failure}");
-                self.bring(Brought::Halted { place, claim, halt: Halt::stopped(reason) });
+                tracing::warn!("{place}: moving on from an expired position: {failure}; trying again");
+                self.again(place, claim);
             }
         }
     }

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::error::{Class, Failure};
+use crate::error::{Class, Failure, SinkError};
 use crate::kafka::{Monitor, TopicState};
+use crate::position::StartPolicy;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
-use crate::store::{Identity, Store};
+use crate::store::{Identity, Starts, Store, TopicIdentity};
 use crate::supervisor::claimer::back_off;
 use crate::supervisor::promise::promise;
 use crate::supervisor::settings::SinkSettings;
@@ -46,10 +47,12 @@ pub async fn check<S: Store, K: Sink<S>>(
 ) -> Result<Checked, Failure> {
     let properties = settings.properties().map_err(Failure::fatal)?;
     let monitor = Monitor::new(&properties).map_err(|error| Failure::fatal(error.to_string()))?;
-    let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor)).await?;
-    let partitions = patiently(wait, "Kafka", || existing(&monitor, &settings.topics)).await?;
+    let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor, settings)).await?;
+    let (partitions, unknown) = patiently(wait, "Kafka", || existing(&monitor, &settings.topics)).await?;
     let names: BTreeSet<String> = settings.topics.iter().map(|topic| topic.to_string()).collect();
-    let sink = patiently(wait, "the database", || opened::<S, K>(store, config, &names)).await?;
+    let sink = patiently(wait, "the database", || opened::<S, K>(store, config, &names))
+        .await
+        .map_err(|failure| failure.of_sink(&settings.name))?;
     let offsets = patiently(wait, "the database", || store.verify()).await?;
     let identity = Identity {
         group: Arc::clone(&settings.group),
@@ -61,10 +64,14 @@ pub async fn check<S: Store, K: Sink<S>>(
         settings.topics.iter().map(|topic| (Arc::clone(topic), sink.target(topic))).collect();
     let names: Vec<&str> = tables.iter().map(|(_, table)| table.as_str()).collect();
     tracing::info!("{}", promise(&settings.name, &settings.group, &offsets, &names));
-    let targets = tables
+    patiently(wait, "the database", || first_claims(settings, store, &sink, &partitions, &tables)).await?;
+    let targets: BTreeMap<Arc<str>, Arc<str>> = tables
         .into_iter()
         .map(|(topic, table)| (topic, format!("{}: {table}", settings.name).into()))
         .collect();
+    if wait {
+        patiently(wait, "the database", || absent(settings, store, &identity, &unknown, &targets)).await?;
+    }
     let ends = if settings.until_end {
         patiently(wait, "Kafka", || ends(&monitor, &partitions)).await?
     } else {
@@ -73,8 +80,20 @@ pub async fn check<S: Store, K: Sink<S>>(
     Ok(Checked { monitor, identity, targets, partitions, ends })
 }
 
-async fn cluster_id(monitor: &Monitor) -> Result<String, Failure> {
-    monitor.cluster_id().await.map_err(starts::from_kafka)
+/// The first question to Kafka: here an address that is wrong shows.
+async fn cluster_id(monitor: &Monitor, settings: &SinkSettings) -> Result<String, Failure> {
+    monitor.cluster_id().await.map_err(|error| {
+        let mut failure = starts::from_kafka(error);
+        if let Some(brokers) = settings.kafka.get("bootstrap.servers") {
+            failure.message = format!("{}. {}", failure.message, unanswered(brokers.expose()));
+        }
+        failure
+    })
+}
+
+/// The remedy when brokers do not answer.
+pub fn unanswered(brokers: &str) -> String {
+    format!("Check brokers = {brokers:?} and security.protocol in [kafka]")
 }
 
 async fn opened<S: Store, K: Sink<S>>(
@@ -88,9 +107,98 @@ async fn opened<S: Store, K: Sink<S>>(
     Ok(sink)
 }
 
-/// Topics that exist, with their partition counts. One that does not exist yet is waited for while the sink runs: its partitions then begin at their
-/// beginning.
-async fn existing(monitor: &Monitor, topics: &[Arc<str>]) -> Result<BTreeMap<Arc<str>, i32>, Failure> {
+/// Records topics that do not exist yet with no partitions: once they are made, they are read from their beginning, whatever the policy.
+async fn absent<S: Store>(
+    settings: &SinkSettings,
+    store: &Arc<S>,
+    identity: &Identity,
+    unknown: &[Arc<str>],
+    targets: &BTreeMap<Arc<str>, Arc<str>>,
+) -> Result<(), Failure> {
+    for name in unknown {
+        let target = targets.get(name).cloned().unwrap_or_else(|| Arc::clone(&settings.name));
+        let topic = TopicIdentity { name: Arc::clone(name), id: "".into(), target };
+        let starts = Starts { topic, policy: settings.start, first: Vec::new(), beginning: Vec::new() };
+        store.register(identity, &starts).await?;
+    }
+    Ok(())
+}
+
+/// A first claim that does not begin at the end must not fill a target that has rows already: after a group was renamed, or another database was named,
+/// everything would be there twice.
+async fn first_claims<S: Store, K: Sink<S>>(
+    settings: &SinkSettings,
+    store: &Arc<S>,
+    sink: &K,
+    partitions: &BTreeMap<Arc<str>, i32>,
+    tables: &[(Arc<str>, String)],
+) -> Result<(), Failure> {
+    if settings.into_rows || settings.start == StartPolicy::Latest {
+        return Ok(());
+    }
+    let mut topics: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
+    for (topic, table) in tables {
+        topics.entry(table).or_default().push(Arc::clone(topic));
+    }
+    // Opened when a table has to be looked at, and dropped, which is a rollback.
+    let mut looking = None;
+    for (table, topics) in topics {
+        if begun(store, partitions, &topics).await? {
+            continue;
+        }
+        let Some(topic) = topics.first() else { continue };
+        let tx = match &mut looking {
+            Some(tx) => tx,
+            None => looking.insert(store.begin(store.connect().await?).await?),
+        };
+        let holds = sink.holds_rows(tx, topic).await;
+        let name = &settings.name;
+        let holds = holds.map_err(|error| {
+            let failure = match error {
+                SinkError::Failed(failure) => failure,
+                SinkError::Bad(_) => Failure::fatal("the connector calls records bad while it looks"),
+            };
+            failure.context(&format!(
+                "sinks.{name}: whether {table} holds rows cannot be seen (grant SELECT, or write into_rows = \"accept\")"
+            ))
+        })?;
+        if holds {
+            return Err(Failure::fatal(format!(
+                "sinks.{name}: {table} holds rows already, and group {:?} has no stored offset for it: reading from {} would write again what another group \
+                 may have written. If the group or the database was renamed, name the old one. If the rows come from elsewhere, write \
+                 sinks.{name}.into_rows = \"accept\"; to begin with new records only, sinks.{name}.start = \"latest\"",
+                settings.group, settings.start
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether any of these topics was claimed before in this group, or taken over from the old recipe.
+async fn begun<S: Store>(
+    store: &Arc<S>,
+    partitions: &BTreeMap<Arc<str>, i32>,
+    topics: &[Arc<str>],
+) -> Result<bool, Failure> {
+    if store.recorded(topics).await?.iter().any(|count| count.is_some_and(|count| count > 0)) {
+        return Ok(true);
+    }
+    let places: Vec<TopicPartition> = topics
+        .iter()
+        .flat_map(|topic| {
+            let count = partitions.get(topic).copied().unwrap_or(0);
+            (0..count).map(|partition| TopicPartition::new(Arc::clone(topic), partition))
+        })
+        .collect();
+    Ok(!store.rows(&places).await?.is_empty())
+}
+
+/// Topics that exist, with their partition counts, and those that do not exist yet: these are waited for while the sink runs, and their partitions then begin
+/// at their beginning.
+async fn existing(
+    monitor: &Monitor,
+    topics: &[Arc<str>],
+) -> Result<(BTreeMap<Arc<str>, i32>, Vec<Arc<str>>), Failure> {
     let mut asked = 0;
     loop {
         asked += 1;
@@ -109,12 +217,12 @@ async fn existing(monitor: &Monitor, topics: &[Arc<str>]) -> Result<BTreeMap<Arc
             }
         }
         if unknown.is_empty() || asked >= UNKNOWN_CONFIRMED {
-            for topic in unknown {
+            for topic in &unknown {
                 tracing::warn!(
                     "topic {topic:?} does not exist; it is waited for, and will be read from its beginning"
                 );
             }
-            return Ok(found);
+            return Ok((found, unknown));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

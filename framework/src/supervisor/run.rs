@@ -9,20 +9,21 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch::Receiver;
 
-use crate::error::Failure;
+use crate::error::{BadRecord, Failure, Reason};
 use crate::kafka::{self, Command, ConsumerHandle, FatalKind, TopicState};
 use crate::metrics::emit;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
-use crate::store::{Claimed, EventRow, Fence, Row, Store};
+use crate::store::{Claimed, EventRow, Row, Store};
 use crate::supervisor::chronicle::Chronicle;
 use crate::supervisor::claimer::{Brought, Claimer, Current, back_off};
 use crate::supervisor::live::{LiveSink, Shown};
 use crate::supervisor::preflight::{Checked, check};
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::sinks::Ended;
-use crate::supervisor::state::{Effect, Event, Halt, HaltState, Partitions, Start};
-use crate::supervisor::watch::{Look, Looked, Seen, watch};
+use crate::supervisor::stalls::Stalls;
+use crate::supervisor::state::{Effect, Event, Halt, HaltState, Partition, Partitions, Start};
+use crate::supervisor::watch::{Known, Look, Looked, Seen, watch};
 use crate::writer::{self, ConfigSource, Gone, Instruction, Report, Said, WriterHandle, WriterSettings};
 
 /// How long a revoke waits for a COMMIT that was sent.
@@ -31,6 +32,10 @@ const REVOKE_MAX: Duration = Duration::from_secs(1);
 const CLOSE_MAX: Duration = Duration::from_secs(6);
 /// After the drain deadline: time for writers to withdraw what can be withdrawn.
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
+/// How long noting a state may take before it is tried again.
+const NOTE_MAX: Duration = Duration::from_secs(10);
+/// How long a record may wait for the row that its foreign key refers to.
+const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(250);
 
 /// Runs a sink to its end: a client that dies is replaced, with back-off.
@@ -41,6 +46,7 @@ pub(crate) async fn supervise<S: Store, K: Sink<S>>(
     live: Arc<LiveSink>,
     mut shutdown: Receiver<bool>,
 ) -> Ended {
+    emit::begin(&settings.group, &settings.owner);
     let checked = tokio::select! {
         checked = check::<S, K>(&settings, &store, &config, true) => checked,
         () = told(&mut shutdown) => return Ended::Stopped,
@@ -115,17 +121,24 @@ struct Supervisor<S: Store> {
     partitions: Partitions,
     /// Partitions with a transaction since the last look.
     active: HashSet<TopicPartition>,
-    /// The fences that the last look was given; a row that differs from its own is a word from outside.
-    fences: HashMap<TopicPartition, Option<Fence>>,
     topic_ids: HashMap<Arc<str>, String>,
-    revoke: Option<(Instant, Instant)>,
+    /// Records that wait for the row that they refer to: offset, and since when.
+    orphans: HashMap<TopicPartition, (i64, Instant)>,
+    /// When a revoke that waits is answered at the latest.
+    revoke: Option<Instant>,
+    stalls: Stalls,
+    joined: bool,
     stopping: Option<Stopping>,
     over: Option<Over>,
     chronicle: Chronicle,
+    began: Instant,
     /// Ends still to be reached, with `until_end`.
     ends: BTreeMap<TopicPartition, i64>,
     reading_ends: bool,
     dirty: bool,
+    /// For the consumer, until the event at hand, or a burst of them, is dealt with.
+    starts: Vec<kafka::Start>,
+    unassigns: Vec<TopicPartition>,
 }
 
 impl<S: Store> Supervisor<S> {
@@ -189,15 +202,20 @@ impl<S: Store> Supervisor<S> {
             looked,
             watcher,
             active: HashSet::new(),
-            fences: HashMap::new(),
             topic_ids: HashMap::new(),
+            orphans: HashMap::new(),
             revoke: None,
+            stalls: Stalls::default(),
+            joined: false,
             stopping: None,
             over: None,
             chronicle: Chronicle::new(settings, checked),
+            began: Instant::now(),
             ends: checked.ends.clone(),
             reading_ends: false,
             dirty: false,
+            starts: Vec::new(),
+            unassigns: Vec::new(),
             settings: settings.clone(),
         })
     }
@@ -208,11 +226,17 @@ impl<S: Store> Supervisor<S> {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut shutdown = self.shutdown.clone();
         while self.over.is_none() {
-            let revoke_at = self.revoke.map(|(_, until)| until);
+            let revoke_at = self.revoke;
             let stopping = self.stopping.is_some();
             tokio::select! {
                 Some(event) = inboxes.kafka.recv() => self.kafka(event),
-                Some((writer, said)) = inboxes.said.recv() => self.said(writer, said),
+                Some((writer, said)) = inboxes.said.recv() => {
+                    self.said(writer, said);
+                    // A burst is taken whole, so that what follows from it is told once.
+                    while let Ok((writer, said)) = inboxes.said.try_recv() {
+                        self.said(writer, said);
+                    }
+                }
                 Some(brought) = inboxes.brought.recv() => self.brought(brought),
                 Some(seen) = inboxes.seen.recv() => self.seen(seen),
                 () = sleep_until(revoke_at) => {
@@ -222,14 +246,20 @@ impl<S: Store> Supervisor<S> {
                 () = told(&mut shutdown), if !stopping => self.stop(),
                 _ = tick.tick() => self.tick(),
             }
+            self.tell_consumer();
             self.show();
         }
         self.close(inboxes.kafka).await
     }
 
     fn step(&mut self, event: Event) {
+        let stored = matches!(event, Event::Stored { .. });
         let effects = self.partitions.step(event);
         self.dirty = true;
+        if stored {
+            // By far the most frequent event, and it has no effects.
+            return;
+        }
         let mut claims: BTreeMap<u32, Vec<_>> = BTreeMap::new();
         for effect in effects {
             match effect {
@@ -261,24 +291,39 @@ impl<S: Store> Supervisor<S> {
             }
             Effect::Assign { writer, place, tenure, claim, start } => {
                 let Start { offset, leader_epoch } = start;
-                let start = kafka::Start { place, tenure, claim, offset, leader_epoch, writer };
-                self.consumer.send(Command::Assign(vec![start]));
+                self.starts.push(kafka::Start { place, tenure, claim, offset, leader_epoch, writer });
             }
             Effect::Unassign { place } => {
-                self.consumer.send(Command::Unassign { places: vec![place], revoke: false });
+                // Assigned and taken out within one burst: in this order, or it would stay assigned with nobody knowing.
+                if self.starts.iter().any(|start| start.place == place) {
+                    self.tell_consumer();
+                }
+                self.unassigns.push(place);
             }
             Effect::AwaitRevoke => {
-                let now = Instant::now();
-                self.revoke = Some((now, now + REVOKE_MAX));
+                self.revoke = Some(Instant::now() + REVOKE_MAX);
             }
             Effect::AnswerRevoke { places } => {
-                if let Some((began, _)) = self.revoke.take() {
-                    emit::stall(&self.settings.group, "revoke", began.elapsed());
+                self.revoke = None;
+                if let Some(lasted) = self.stalls.answered(Instant::now()) {
+                    emit::stall(&self.settings.group, "revoke", lasted);
                 }
                 self.consumer.send(Command::Unassign { places, revoke: true });
             }
             Effect::Halted { place, halt } => self.halted(&place, &halt),
             Effect::Drained => self.over = Some(Over::Ended(Ended::Stopped)),
+        }
+    }
+
+    /// One command for a burst. A partition is never in both lists: between its unassign and its assign lies a claim, and one that was just assigned is told
+    /// before it is unassigned.
+    fn tell_consumer(&mut self) {
+        if !self.unassigns.is_empty() {
+            let places = std::mem::take(&mut self.unassigns);
+            self.consumer.send(Command::Unassign { places, revoke: false });
+        }
+        if !self.starts.is_empty() {
+            self.consumer.send(Command::Assign(std::mem::take(&mut self.starts)));
         }
     }
 
@@ -293,23 +338,26 @@ impl<S: Store> Supervisor<S> {
         let group = Arc::clone(&self.settings.group);
         match event {
             kafka::Event::Joined => {
-                self.live.set_joined(true);
+                (self.joined, self.dirty) = (true, true);
                 self.chronicle.joined();
             }
             kafka::Event::Assigned { places, tenure } => {
                 emit::rebalance(&group, "assign");
-                self.live.set_joined(true);
+                self.stalls.assigned(&places, Instant::now());
+                self.joined = true;
                 self.chronicle.assigned(places.len());
                 self.step(Event::Assigned { places, tenure });
             }
             kafka::Event::Revoked(places) => {
                 emit::rebalance(&group, "revoke");
+                self.stalls.revoked(Instant::now());
                 self.step(Event::Revoked(places));
             }
             kafka::Event::Lost(places) => {
                 emit::rebalance(&group, "lost");
                 tracing::warn!(group = &*group, "lost {} partitions to the group", places.len());
                 self.revoke = None;
+                self.stalls.lost(Instant::now());
                 self.step(Event::Lost(places));
             }
             kafka::Event::Positioned { place, claim } => self.step(Event::Positioned { place, claim }),
@@ -329,7 +377,7 @@ impl<S: Store> Supervisor<S> {
 
     fn client_died(&mut self, kind: &FatalKind, reason: &str) {
         self.step(Event::ClientLost);
-        self.live.set_joined(false);
+        self.joined = false;
         self.over = Some(match kind {
             FatalKind::FencedInstanceId => Over::Ended(Ended::Fatal(Failure::fatal(format!(
                 "two processes bear one group.instance.id, and the other one pushed us out: give each its own ({reason})"
@@ -352,6 +400,9 @@ impl<S: Store> Supervisor<S> {
             Said::HandedOver { place, claim } => self.step(Event::HandedOver { place, claim }),
             Said::Released { place, claim } => self.step(Event::Released { place, claim }),
             Said::Report(report) => self.report(report),
+            Said::Sick { place, reason } => {
+                self.chronicle.sick(&place, &format!("{reason}; trying again, the others flow on"));
+            }
             Said::Fatal(failure) => {
                 tracing::error!(writer, "{failure}");
                 self.step(Event::ClientLost);
@@ -364,8 +415,12 @@ impl<S: Store> Supervisor<S> {
         match report {
             Report::Stored { place, claim, offset, fence, records } => {
                 self.active.insert(place.clone());
-                self.chronicle.stored(records);
+                self.chronicle.stored(&place, records);
                 self.step(Event::Stored { place, claim, offset, fence });
+            }
+            Report::Refenced { place, claim, fence } => self.step(Event::Refenced { place, claim, fence }),
+            Report::Gone { place, claim, why: Gone::Stopped(bad) } if self.may_wait(&bad) => {
+                self.step(Event::Orphaned { place, claim });
             }
             Report::Gone { place, claim, why } => {
                 self.gone(&place, &why);
@@ -374,6 +429,32 @@ impl<S: Store> Supervisor<S> {
             // The failure itself came as a word of its own.
             Report::Fatal => {}
         }
+    }
+
+    /// The row that a record refers to may come by another partition, through this writer or any other: for some time the record is tried again before it
+    /// counts as bad. Meanwhile its partition is out of the queue, so that the row can come.
+    fn may_wait(&mut self, bad: &BadRecord) -> bool {
+        if bad.reason != Reason::ForeignKey {
+            return false;
+        }
+        let now = Instant::now();
+        let (offset, since) = self.orphans.entry(bad.place.clone()).or_insert((bad.offset, now));
+        if *offset != bad.offset {
+            (*offset, *since) = (bad.offset, now);
+        }
+        if since.elapsed() >= FOREIGN_KEY_WAIT {
+            self.orphans.remove(&bad.place);
+            return false;
+        }
+        let (message, wait) = (&bad.message, FOREIGN_KEY_WAIT.as_secs());
+        self.chronicle.sick(
+            &bad.place,
+            &format!(
+                "offset {}: {message}; waiting up to {wait} s for the row that it refers to",
+                bad.offset
+            ),
+        );
+        true
     }
 
     fn gone(&mut self, place: &TopicPartition, why: &Gone) {
@@ -388,9 +469,6 @@ impl<S: Store> Supervisor<S> {
             Gone::Contended => {
                 tracing::warn!("{place}: its offset row is held by another transaction; the others flow on")
             }
-            Gone::Sick => {
-                tracing::warn!("{place}: its table does not take rows now; trying again, the others flow on")
-            }
             Gone::Rewound { found } | Gone::Odd { found } => {
                 let expected = self.partitions.get(place).and_then(|partition| partition.stored);
                 self.rewound(place, expected, *found);
@@ -398,25 +476,25 @@ impl<S: Store> Supervisor<S> {
             Gone::Broken(why) => {
                 tracing::warn!("{place}: {why:?} on its queue; reading again from the stored offset")
             }
-            Gone::Stopped(_) => {}
+            // Told with its reason before.
+            Gone::Sick | Gone::Stopped(_) => {}
         }
     }
 
     /// The row went back, or elsewhere, without a word of ours: a failover or a restore.
     fn rewound(&self, place: &TopicPartition, expected: Option<i64>, found: i64) {
-        emit::rewound(&self.settings.group, &place.topic);
         tracing::warn!(
             "{place}: the stored offset was {} and is {found}; reading again from there",
             shown(expected)
         );
-        let event = EventRow {
-            place: place.clone(),
-            kind: "rewound",
-            old_offset: expected,
-            new_offset: Some(found),
-            reason: "found below the offset that was stored: a failover, a restore or lost commits"
-                .to_owned(),
+        let (kind, reason) = if expected.is_none_or(|expected| found < expected) {
+            emit::rewound(&self.settings.group, &place.topic);
+            ("rewound", "found below the offset that was stored: a failover, a restore or lost commits")
+        } else {
+            ("moved", "found beyond the offset that was stored, although nobody else had claimed it")
         };
+        let (old_offset, new_offset) = (expected, Some(found));
+        let event = EventRow { place: place.clone(), kind, old_offset, new_offset, reason: reason.into() };
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
             if let Err(failure) = store.record(&event).await {
@@ -433,10 +511,23 @@ impl<S: Store> Supervisor<S> {
         let state = match halt.state {
             HaltState::Stopped => "stopped",
             HaltState::Refused => "refused",
+            // It stands in the row already, with the person's reason.
+            HaltState::Paused => return,
         };
+        let Some(claim) = self.partitions.get(&place).map(|partition| partition.claim) else { return };
+        let current = self.claimer.current.clone();
         tokio::spawn(async move {
-            if let Err(failure) = store.note_state(&place, fence, state, Some(&reason)).await {
-                tracing::debug!("{place}: its state could not be noted: {failure}");
+            let mut attempts = 0;
+            // `resume` looks for it. Under another fence nothing is written.
+            while current.is(&place, claim) {
+                let noted = store.note_state(&place, fence, state, Some(&reason));
+                match tokio::time::timeout(NOTE_MAX, noted).await {
+                    Ok(Ok(())) => return,
+                    Ok(Err(failure)) => tracing::debug!("{place}: its state could not be noted: {failure}"),
+                    Err(_) => tracing::debug!("{place}: its state could not be noted in time"),
+                }
+                attempts += 1;
+                tokio::time::sleep(back_off(attempts)).await;
             }
         });
     }
@@ -448,12 +539,18 @@ impl<S: Store> Supervisor<S> {
                     return;
                 }
                 self.compare_with_memory(&place, &claimed);
+                if claimed.owner.as_deref() != Some(&*self.settings.owner) {
+                    self.partitions.name_other(&place, claimed.owner.as_deref());
+                }
                 self.chronicle.claimed(&place, claimed.offset);
                 self.topic_ids.insert(Arc::clone(&place.topic), topic_id.to_string());
                 let start = Start { offset: claimed.offset, leader_epoch: claimed.leader_epoch };
                 self.step(Event::Claimed { place, claim, fence: claimed.fence, start });
             }
-            Brought::Halted { place, claim, halt } => self.step(Event::ClaimHalted { place, claim, halt }),
+            Brought::Halted { place, claim, halt, found } => {
+                self.partitions.learn(&place, claim, found);
+                self.step(Event::ClaimHalted { place, claim, halt });
+            }
         }
     }
 
@@ -470,7 +567,7 @@ impl<S: Store> Supervisor<S> {
     fn seen(&mut self, seen: Seen) {
         match seen {
             Seen::Ends(ends) => self.chronicle.ends(&ends, &self.live),
-            Seen::Rows(rows) => rows.iter().for_each(|row| self.row(row)),
+            Seen::Rows(rows) => rows.iter().for_each(|(row, known)| self.row(row, *known)),
             Seen::Topics(topics) => {
                 for topic in topics {
                     if let TopicState::Exists { id, .. } = topic.state {
@@ -478,25 +575,23 @@ impl<S: Store> Supervisor<S> {
                     }
                 }
             }
-            Seen::Reached(rows) => self.reached(&rows),
+            Seen::Reached(Some(rows)) => self.reached(&rows),
+            Seen::Reached(None) => self.reading_ends = false,
         }
     }
 
-    /// An epoch or a token other than the last one that was read or written is a word from outside: claim again.
-    fn row(&mut self, row: &Row) {
+    /// An epoch or a token other than the last one that was read or written is a word from outside, and so is an offset that went back under my own fence, as
+    /// after a failover that lost the last commits: claim again.
+    fn row(&mut self, row: &Row, known: Known) {
         let Some(partition) = self.partitions.get(&row.place) else { return };
-        let Some(known) = self.fences.get(&row.place).copied() else { return };
-        if partition.fence != known {
+        // What was claimed or stored since then is newer than this look.
+        if partition.seen != known.fence || !partition.is_settled() {
             return;
         }
-        match known {
-            Some(fence) if fence != row.fence => {
-                tracing::info!("{}: its row was changed from outside; claiming again", row.place);
-                self.step(Event::OutsideWord(row.place.clone()));
-            }
-            Some(_) => {}
-            // Never claimed here: the first look is what later ones are compared with.
-            None => self.partitions.remember(&row.place, row.fence),
+        let went_back = known.stored.is_some_and(|stored| row.offset < stored);
+        if known.fence != Some(row.fence) || went_back {
+            tracing::info!("{}: its row was changed from outside; claiming again", row.place);
+            self.step(Event::OutsideWord(row.place.clone()));
         }
     }
 
@@ -522,6 +617,7 @@ impl<S: Store> Supervisor<S> {
     }
 
     fn tick(&mut self) {
+        self.step(Event::Tick(self.began.elapsed()));
         self.look();
         self.watchdog();
         self.chronicle.tick();
@@ -541,12 +637,11 @@ impl<S: Store> Supervisor<S> {
     /// Tells the watcher what to look at next.
     fn look(&mut self) {
         let mut look = Look { topics: self.settings.topics.clone(), ..Look::default() };
-        self.fences.clear();
         for (place, partition) in self.partitions.iter() {
             look.places.insert(place.clone(), partition.stored);
             if !self.active.remove(place) && partition.is_settled() {
-                look.quiet.push(place.clone());
-                self.fences.insert(place.clone(), partition.fence);
+                let known = Known { fence: partition.seen, stored: partition.stored };
+                look.quiet.insert(place.clone(), known);
             }
         }
         self.active.clear();
@@ -569,8 +664,7 @@ impl<S: Store> Supervisor<S> {
         let places: Vec<TopicPartition> = self.ends.keys().cloned().collect();
         let (store, seen) = (Arc::clone(&self.store), self.seen.clone());
         tokio::spawn(async move {
-            let rows = store.rows(&places).await.unwrap_or_default();
-            let _ = seen.send(Seen::Reached(rows));
+            let _ = seen.send(Seen::Reached(store.rows(&places).await.ok()));
         });
     }
 
@@ -626,12 +720,19 @@ impl<S: Store> Supervisor<S> {
             return;
         }
         let mut shown = self.live.partitions();
-        shown.retain(|place, _| self.partitions.get(place).is_some());
-        for (place, partition) in self.partitions.iter() {
+        let here = |partition: &Partition| !partition.is_leaving();
+        shown.retain(|place, _| self.partitions.get(place).is_some_and(here));
+        for (place, partition) in self.partitions.iter().filter(|(_, partition)| here(partition)) {
             let ends = shown.get(place).and_then(|shown| shown.ends);
             shown.insert(place.clone(), Shown { state: partition.state(), stored: partition.stored, ends });
         }
         drop(shown);
+        self.live.set_joined(self.joined);
+        let has_settled =
+            |place: &TopicPartition| self.partitions.get(place).is_none_or(Partition::is_settled);
+        for (kind, lasted) in self.stalls.settled(has_settled, Instant::now()) {
+            emit::stall(&self.settings.group, kind, lasted);
+        }
         let settled = self.partitions.iter().all(|(_, partition)| partition.is_settled());
         self.chronicle.settled(settled, &self.partitions);
     }
@@ -654,6 +755,7 @@ impl<S: Store> Supervisor<S> {
             tracing::warn!("the Kafka client did not close in time; it is left behind");
         }
         self.live.set_joined(false);
+        self.live.rest();
         self.live.partitions().clear();
         match self.over.take() {
             Some(Over::Ended(Ended::Stopped)) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{KafkaSection, OnExpired, Secret, SinkSection};
+use crate::config::{KafkaSection, OnExpired, Secret, SinkSection, defaults};
 use crate::kafka;
 use crate::position::StartPolicy;
 use crate::writer::BatchLimits;
@@ -65,6 +65,31 @@ impl SinkSettings {
             timeout: sink.timeout,
             on_expired: sink.on_expired,
             into_rows: sink.into_rows,
+            until_end: false,
+            owner: owner().into(),
+        }
+    }
+
+    /// Settings with the file's defaults, for an embedding program.
+    pub fn of(name: &str, brokers: &str, topics: &[&str]) -> Self {
+        Self {
+            name: name.into(),
+            group: format!("oncesink-{name}").into(),
+            topics: topics.iter().map(|topic| (*topic).into()).collect(),
+            kafka: [("bootstrap.servers".to_owned(), Secret::literal(brokers))].into(),
+            protocol: kafka::GroupProtocol::default(),
+            start: StartPolicy::default(),
+            writers: usize::try_from(defaults::WRITERS).unwrap_or(1),
+            batch: BatchLimits {
+                rows: usize::try_from(defaults::BATCH_ROWS).unwrap_or(1),
+                bytes: usize::try_from(defaults::BATCH_BYTES).unwrap_or(usize::MAX),
+                linger: defaults::BATCH_LINGER,
+            },
+            memory: defaults::MEMORY,
+            drain: defaults::DRAIN,
+            timeout: defaults::TIMEOUT,
+            on_expired: OnExpired::default(),
+            into_rows: false,
             until_end: false,
             owner: owner().into(),
         }

@@ -1,13 +1,9 @@
 //! Resolving start policies into offsets.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use crate::error::{Class, Failure};
-use crate::kafka::{ClaimNumber, Ends, Monitor, MonitorError};
+use crate::kafka::{Ends, Monitor, MonitorError};
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
-use crate::store::TopicIdentity;
 
 /// The ends of all these partitions, or none: one that cannot be read is a failure of the whole, to be tried again.
 pub(crate) async fn all_ends(monitor: &Monitor, places: &[TopicPartition]) -> Result<Vec<Ends>, Failure> {
@@ -51,14 +47,4 @@ pub(crate) fn from_kafka(error: MonitorError) -> Failure {
         MonitorError::Authentication(_) | MonitorError::Authorization(_) => Class::Fatal,
     };
     Failure::new(class, error.to_string())
-}
-
-/// Partitions of topics that the brokers do not know now: no proof of deletion, so it is asked again.
-pub(crate) fn unknown_topic(
-    wanted: &[(TopicPartition, ClaimNumber)],
-    known: &BTreeMap<Arc<str>, TopicIdentity>,
-) -> Failure {
-    let unknown = wanted.iter().find(|(place, _)| !known.contains_key(&place.topic));
-    let name = unknown.map_or("", |(place, _)| &*place.topic);
-    Failure::new(Class::Transient, format!("the brokers do not know topic {name:?} now"))
 }

@@ -6,11 +6,18 @@
 //! - a revoke is answered when all its writers have let go, or when the loop says that it waited long enough.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::kafka::{ClaimNumber, Tenure};
 use crate::record::TopicPartition;
 use crate::store::Fence;
 use crate::writer::{Break, Gone};
+
+/// A partition whose queue delivers anything but records is read again for this long without progress before it stops.
+const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
+/// A partition that is fenced more often than this within a minute has two owners, and stops.
+const FENCED_MAX: usize = 10;
+const FENCED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Where a partition stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +71,11 @@ impl Halt {
         Self { state: HaltState::Stopped, reason: reason.into(), bad_record: false }
     }
 
+    /// A person wants it so; the reason, for people, stands in the row.
+    pub(crate) fn paused() -> Self {
+        Self { state: HaltState::Paused, reason: "a person ordered it".to_owned(), bad_record: false }
+    }
+
     /// A row that belongs to others.
     pub(crate) fn refused(reason: impl Into<String>) -> Self {
         Self { state: HaltState::Refused, reason: reason.into(), bad_record: false }
@@ -77,6 +89,8 @@ pub(crate) enum HaltState {
     Stopped,
     /// The row belongs to another sink, cluster or topic.
     Refused,
+    /// A person ordered a pause.
+    Paused,
 }
 
 /// One partition.
@@ -92,8 +106,27 @@ pub(crate) struct Partition {
     alone: bool,
     /// The fence that was last known to be mine.
     pub(crate) fence: Option<Fence>,
+    /// The fence that the row was last known to bear, mine or not; none when there is no row, or when it was never read. Another one is a word from outside.
+    pub(crate) seen: Option<Fence>,
     /// The stored offset as last known.
     pub(crate) stored: Option<i64>,
+    /// Since when its queue delivers something else than records, without progress.
+    broken_since: Option<Duration>,
+    /// When transactions were refused because the row was not mine.
+    fenced: Vec<Duration>,
+    /// Who else had the row last, for people.
+    other: Option<String>,
+}
+
+/// What a claim found out about a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// There is none.
+    NoRow,
+    /// It belongs to others and was not touched.
+    Others(Option<Fence>),
+    /// It is mine, at this offset.
+    Mine { fence: Fence, offset: i64 },
 }
 
 impl Partition {
@@ -103,6 +136,7 @@ impl Partition {
             Life::Running { .. } => "running",
             Life::Halted(Halt { state: HaltState::Stopped, .. }) => "stopped",
             Life::Halted(Halt { state: HaltState::Refused, .. }) => "refused",
+            Life::Halted(Halt { state: HaltState::Paused, .. }) => "paused",
             _ if self.alone => "blocked",
             _ => "claiming",
         }
@@ -116,6 +150,11 @@ impl Partition {
     /// Whether it waits for a word from outside.
     pub(crate) fn is_halted(&self) -> bool {
         matches!(self.life, Life::Halted(_))
+    }
+
+    /// Whether it is on its way out: the group wants it back, or the sink ends.
+    pub(crate) fn is_leaving(&self) -> bool {
+        matches!(self.life, Life::Leaving { .. })
     }
 
     /// The writer that has it, or has been told to let go of it.
@@ -185,10 +224,21 @@ pub(crate) enum Event {
         offset: i64,
         fence: Fence,
     },
+    /// A settle of ours wrote a new fence.
+    Refenced {
+        place: TopicPartition,
+        claim: ClaimNumber,
+        fence: Fence,
+    },
     Gone {
         place: TopicPartition,
         claim: ClaimNumber,
         why: Gone,
+    },
+    /// A record lacks the row that it refers to: tried again in a transaction of its own, with back-off, while that row may still come.
+    Orphaned {
+        place: TopicPartition,
+        claim: ClaimNumber,
     },
     /// Somebody else changed the row: claim again.
     OutsideWord(TopicPartition),
@@ -197,6 +247,8 @@ pub(crate) enum Event {
         place: TopicPartition,
         halt: Halt,
     },
+    /// Time has passed; this much since the beginning.
+    Tick(Duration),
     /// The sink ends: running transactions are finished.
     Shutdown,
     /// The drain deadline passed: what can be withdrawn is withdrawn.
@@ -258,6 +310,7 @@ pub(crate) struct Partitions {
     last_claim: u64,
     revoking: Option<Revoke>,
     ending: bool,
+    now: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -282,10 +335,26 @@ impl Partitions {
         self.map.get(place)
     }
 
-    /// Remembers the fence of a row that was never claimed here, for later looks to be compared with.
-    pub(crate) fn remember(&mut self, place: &TopicPartition, fence: Fence) {
-        if let Some(partition) = self.map.get_mut(place).filter(|partition| partition.fence.is_none()) {
-            partition.fence = Some(fence);
+    /// Remembers what a claim found, whatever follows from it: later looks are compared with it, and only what is mine may be written to.
+    pub(crate) fn learn(&mut self, place: &TopicPartition, claim: ClaimNumber, found: Found) {
+        let Some(partition) = self.current(place, claim) else { return };
+        match found {
+            Found::Mine { fence, offset } => {
+                if partition.stored != Some(offset) {
+                    partition.broken_since = None;
+                }
+                (partition.fence, partition.seen) = (Some(fence), Some(fence));
+                partition.stored = Some(offset);
+            }
+            Found::Others(fence) => (partition.seen, partition.stored) = (fence, None),
+            Found::NoRow => (partition.seen, partition.stored) = (None, None),
+        }
+    }
+
+    /// Remembers who had the row before this claim, when that was somebody else.
+    pub(crate) fn name_other(&mut self, place: &TopicPartition, other: Option<&str>) {
+        if let (Some(partition), Some(other)) = (self.map.get_mut(place), other) {
+            partition.other = Some(other.to_owned());
         }
     }
 
@@ -335,7 +404,8 @@ impl Partitions {
                 }
             }
             Event::NotPositioned { place, claim } => {
-                if self.is_current(&place, claim) {
+                if let Some(partition) = self.current(&place, claim) {
+                    partition.attempts = partition.attempts.saturating_add(1);
                     self.take_out(&place, Then::Claim, &mut effects);
                 }
             }
@@ -343,13 +413,21 @@ impl Partitions {
             Event::Unassigned(places) => self.unassigned(places, &mut effects),
             Event::Stored { place, claim, offset, fence } => {
                 if let Some(partition) = self.current(&place, claim) {
-                    (partition.attempts, partition.alone) = (0, false);
+                    (partition.attempts, partition.alone, partition.broken_since) = (0, false, None);
                     (partition.stored, partition.fence) = (Some(offset), Some(fence));
+                    partition.seen = Some(fence);
+                }
+            }
+            Event::Refenced { place, claim, fence } => {
+                if let Some(partition) = self.current(&place, claim) {
+                    (partition.fence, partition.seen) = (Some(fence), Some(fence));
                 }
             }
             Event::Gone { place, claim, why } => self.gone(&place, claim, why, &mut effects),
+            Event::Orphaned { place, claim } => self.gone(&place, claim, Gone::Sick, &mut effects),
             Event::OutsideWord(place) => self.take_out(&place, Then::Claim, &mut effects),
             Event::Halt { place, halt } => self.take_out(&place, Then::Halt(halt), &mut effects),
+            Event::Tick(now) => self.tick(now, &mut effects),
             Event::Shutdown => self.shutdown(&mut effects),
             Event::DrainOverdue => {
                 for (place, partition) in &self.map {
@@ -385,7 +463,11 @@ impl Partitions {
                 attempts: 0,
                 alone: false,
                 fence: None,
+                seen: None,
                 stored: None,
+                broken_since: None,
+                fenced: Vec::new(),
+                other: None,
             };
             self.map.insert(place.clone(), partition);
             effects.push(Effect::Claim { place, claim, attempts: 0 });
@@ -453,12 +535,12 @@ impl Partitions {
         start: Start,
         effects: &mut Vec<Effect>,
     ) {
+        self.learn(&place, claim, Found::Mine { fence, offset: start.offset });
         let writer = self.least_loaded();
         let Some(partition) = self.current(&place, claim) else { return };
         if partition.life != Life::Claiming {
             return;
         }
-        (partition.fence, partition.stored) = (Some(fence), Some(start.offset));
         partition.life = Life::HandingOver { writer, start };
         let alone = partition.alone;
         effects.push(Effect::HandOver { writer, place, claim, fence, start, alone });
@@ -514,10 +596,27 @@ impl Partitions {
     }
 
     fn gone(&mut self, place: &TopicPartition, claim: ClaimNumber, why: Gone, effects: &mut Vec<Effect>) {
+        let now = self.now;
         let Some(partition) = self.current(place, claim) else { return };
         partition.attempts = partition.attempts.saturating_add(1);
+        if matches!(why, Gone::Broken(_)) {
+            partition.broken_since.get_or_insert(now);
+        }
         let then = match why {
-            Gone::NotMine | Gone::Contended => Then::Claim,
+            Gone::NotMine => {
+                partition.fenced.retain(|at| now.saturating_sub(*at) < FENCED_WITHIN);
+                partition.fenced.push(now);
+                if partition.fenced.len() > FENCED_MAX {
+                    partition.fenced.clear();
+                    let other = partition.other.as_deref().unwrap_or("another process");
+                    Then::Halt(Halt::stopped(format!(
+                        "fenced more than {FENCED_MAX} times within a minute, by {other}: two owners fight over its row"
+                    )))
+                } else {
+                    Then::Claim
+                }
+            }
+            Gone::Contended => Then::Claim,
             Gone::Rewound { .. } | Gone::Odd { .. } => {
                 // Reported with what was found: the claim that follows must not take it for news.
                 partition.stored = None;
@@ -536,6 +635,30 @@ impl Partitions {
             }
         };
         self.take_out(place, then, effects);
+    }
+
+    /// Time alone stops only what was read again and again without progress.
+    fn tick(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        self.now = now;
+        let overdue = |since: Duration| now.saturating_sub(since) >= NO_PROGRESS_MAX;
+        let stuck: Vec<TopicPartition> = self
+            .map
+            .iter_mut()
+            .filter(|(_, partition)| partition.broken_since.is_some_and(overdue))
+            .map(|(place, partition)| {
+                partition.broken_since = None;
+                place.clone()
+            })
+            .collect();
+        for place in stuck {
+            let at = self.map.get(&place).and_then(|partition| partition.stored);
+            let at = at.map_or_else(|| "its stored offset".to_owned(), |offset| format!("offset {offset}"));
+            let halt = Halt::stopped(format!(
+                "nothing could be read at {at} for {} minutes: the broker delivers something else than records there, such as a damaged batch",
+                NO_PROGRESS_MAX.as_secs() / 60
+            ));
+            self.take_out(&place, Then::Halt(halt), effects);
+        }
     }
 
     /// Out of the writer, out of the assignment, then what follows.

@@ -4,15 +4,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::kafka::{Ends, Monitor, TopicFacts};
 use crate::record::TopicPartition;
-use crate::store::{Row, Store};
+use crate::store::{Fence, Row, Store};
 
 const EVERY: Duration = Duration::from_secs(1);
+/// So long without topic identities is said.
+const BLIND_AFTER: Duration = Duration::from_secs(15);
 /// A look that hangs is given up; the next one comes.
 const LOOK_MAX: Duration = Duration::from_secs(10);
 
@@ -23,10 +25,10 @@ pub(crate) enum Seen {
     Topics(Vec<TopicFacts>),
     /// Ends of partitions, with the stored offset that was known before they were read: a lag of the two is never negative.
     Ends(Vec<(TopicPartition, Option<i64>, Ends)>),
-    /// Rows of the partitions that had no transaction since the look before.
-    Rows(Vec<Row>),
-    /// Rows read to see whether the ends are reached.
-    Reached(Vec<Row>),
+    /// Rows of the partitions that had no transaction since the look before, each with what was known before it was read.
+    Rows(Vec<(Row, Known)>),
+    /// Rows read to see whether the ends are reached; none when they could not be read.
+    Reached(Option<Vec<Row>>),
 }
 
 /// What to look at; written by the supervisor.
@@ -39,7 +41,15 @@ pub(crate) struct Look {
     /// Every partition here with its stored offset.
     pub(crate) places: HashMap<TopicPartition, Option<i64>>,
     /// Partitions that had no transaction since the look before.
-    pub(crate) quiet: Vec<TopicPartition>,
+    pub(crate) quiet: HashMap<TopicPartition, Known>,
+}
+
+/// What the supervisor knew of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The fence that it bore; none when there was no row.
+    pub(crate) fence: Option<Fence>,
+    pub(crate) stored: Option<i64>,
 }
 
 impl Looked {
@@ -52,25 +62,45 @@ impl Looked {
     }
 }
 
-/// Looks until the supervisor has gone. Kafka and the database are asked side by side, so that one that hangs does not blind the other.
+/// Looks until the supervisor has gone. Everything is asked side by side, so that one that hangs does not blind the others: ends wait for partitions without
+/// a leader, and topic identities must not wait with them.
 pub(crate) async fn watch<S: Store>(
     store: Arc<S>,
     monitor: Monitor,
     looked: Looked,
     seen: UnboundedSender<Seen>,
 ) {
-    let brokers = look_at_brokers(&monitor, &looked, &seen);
+    let topics = look_at_topics(&monitor, &looked, &seen);
+    let ends = look_at_ends(&monitor, &looked, &seen);
     let rows = look_at_rows(&*store, &looked, &seen);
-    tokio::join!(brokers, rows);
+    tokio::join!(topics, ends, rows);
 }
 
-async fn look_at_brokers(monitor: &Monitor, looked: &Looked, seen: &UnboundedSender<Seen>) {
+async fn look_at_topics(monitor: &Monitor, looked: &Looked, seen: &UnboundedSender<Seen>) {
+    let (mut last, mut said) = (Instant::now(), false);
     while !seen.is_closed() {
         tokio::time::sleep(EVERY).await;
         let look = looked.get();
         if let Ok(Ok(topics)) = tokio::time::timeout(LOOK_MAX, monitor.topics(&look.topics)).await {
             let _ = seen.send(Seen::Topics(topics));
+            if std::mem::take(&mut said) {
+                tracing::info!("the brokers tell the topics' identities again");
+            }
+            last = Instant::now();
+        } else if last.elapsed() > BLIND_AFTER && !said {
+            said = true;
+            tracing::warn!(
+                "the brokers have not told the topics' identities for {} s: a topic that is created again is not noticed until they do",
+                last.elapsed().as_secs()
+            );
         }
+    }
+}
+
+async fn look_at_ends(monitor: &Monitor, looked: &Looked, seen: &UnboundedSender<Seen>) {
+    while !seen.is_closed() {
+        tokio::time::sleep(EVERY).await;
+        let look = looked.get();
         let places: Vec<TopicPartition> = look.places.keys().cloned().collect();
         if places.is_empty() {
             continue;
@@ -92,8 +122,10 @@ async fn look_at_rows<S: Store>(store: &S, looked: &Looked, seen: &UnboundedSend
         if quiet.is_empty() {
             continue;
         }
-        if let Ok(Ok(rows)) = tokio::time::timeout(LOOK_MAX, store.rows(&quiet)).await {
-            let _ = seen.send(Seen::Rows(rows));
+        let places: Vec<TopicPartition> = quiet.keys().cloned().collect();
+        if let Ok(Ok(rows)) = tokio::time::timeout(LOOK_MAX, store.rows(&places)).await {
+            let known = rows.into_iter().filter_map(|row| Some((quiet.get(&row.place).copied()?, row)));
+            let _ = seen.send(Seen::Rows(known.map(|(known, row)| (row, known)).collect()));
         }
     }
 }

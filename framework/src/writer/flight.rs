@@ -1,6 +1,7 @@
 //! What runs beside the writer's thread: connect, open the sink, encode when that was not done before, one transaction.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,7 +50,11 @@ impl Prepared {
         if self.encoded_by == Some(sink.number) {
             return Ok(());
         }
-        let encoded = sink.sink.encode(&self.batch)?;
+        // On the writer's own thread a panic would end more than this connector's sink, and name nobody.
+        let encoding = AssertUnwindSafe(|| sink.sink.encode(&self.batch));
+        let encoded = catch_unwind(encoding).unwrap_or_else(|_| {
+            Err(Failure::fatal(format!("the connector {:?} panicked while it encoded", K::KIND)).into())
+        })?;
         self.batch.set_encoded(encoded);
         self.encoded_by = Some(sink.number);
         Ok(())
@@ -86,9 +91,15 @@ pub(crate) struct Landed<S: Store, K> {
 impl<S: Store, K: Sink<S>> Flight<S, K> {
     pub(crate) async fn fly(mut self) -> Landed<S, K> {
         let mut took = Took::default();
-        let connection = match self.connected().await {
+        let gate = Arc::clone(&self.gate);
+        let connected = tokio::select! {
+            biased;
+            connected = self.connected() => connected.map_err(Outcome::RolledBack),
+            () = gate.withdrawn() => Err(Outcome::Withdrawn),
+        };
+        let connection = match connected {
             Ok(connection) => connection,
-            Err(failure) => return self.landed(Outcome::RolledBack(failure), None, None, took),
+            Err(outcome) => return self.landed(outcome, None, None, took),
         };
         let opened = connection.sink.clone();
         match self.prepared.encode::<S, K>(&opened) {
@@ -146,7 +157,8 @@ impl<S: Store, K: Sink<S>> Flight<S, K> {
     async fn open(&self, topics: &BTreeSet<String>) -> Result<Connection<S, K>, Failure> {
         let attempt = async {
             let session = self.store.connect().await.map_err(refused_while_running)?;
-            open_on::<S, K>(&self.store, session, (self.config)()?, topics).await.map_err(sick_while_running)
+            let config = (self.config)().map_err(refused_while_running)?;
+            open_on::<S, K>(&self.store, session, config, topics).await.map_err(sick_while_running)
         };
         let (session, sink) = match tokio::time::timeout(self.call_max, attempt).await {
             Ok(answer) => answer?,
@@ -178,7 +190,7 @@ pub(crate) async fn open_on<S: Store, K: Sink<S>>(
     Ok((session, sink))
 }
 
-/// At run time a server that refuses us is waited for: the start has proved that it can be reached.
+/// At run time a server that refuses us, or a secret that cannot be read, is waited for: the start has proved that both are there.
 fn refused_while_running(failure: Failure) -> Failure {
     match failure.class {
         Class::Fatal => Failure { class: Class::Transient, ..failure },

@@ -14,17 +14,19 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::batch::{Batch, Part};
-use crate::error::{Class, Failure, Reason};
+use crate::error::{BadRecord, Class, Failure, Reason};
 use crate::kafka::{ClaimNumber, DrainQueue, Item, RawRecord};
 use crate::metrics::emit::{self, Gap, TopicMeter};
 use crate::record::TopicPartition;
-use crate::sink::{Sink, Written};
+use crate::sink::Sink;
 use crate::store::{Fence, Settled, Step, Store};
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
-use crate::writer::state::{BadDescription, Break, Effect, Event, Report, Taken, Writer};
+use crate::writer::holdings::{Buffered, Holdings};
+use crate::writer::state::{BadDescription, Break, Effect, Event, Gone, Report, Taken, Verdict, Writer};
 use crate::writer::transaction::{Outcome, Took};
+use crate::written::TopicBooks;
 
 /// Items popped before the writer looks at anything else.
 const DRAIN_MAX: usize = 512;
@@ -53,6 +55,8 @@ pub(crate) enum Said {
     Released { place: TopicPartition, claim: ClaimNumber },
     /// See [`Report`].
     Report(Report),
+    /// Why the partition that is reported next does not flow: for people.
+    Sick { place: TopicPartition, reason: String },
     /// The sink cannot go on.
     Fatal(Failure),
 }
@@ -74,17 +78,6 @@ pub(crate) struct WriterHandle {
     started: Instant,
     pub(crate) buffered: Buffered,
     thread: Option<std::thread::JoinHandle<()>>,
-}
-
-/// Records gathered and not yet committed, by partition; for metrics.
-pub(crate) type Buffered = Arc<std::sync::Mutex<HashMap<TopicPartition, Held>>>;
-
-/// What a writer holds of a partition.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held {
-    pub(crate) records: usize,
-    /// Timestamp of the first record that is not stored yet.
-    pub(crate) first_timestamp: Option<i64>,
 }
 
 impl WriterHandle {
@@ -112,7 +105,8 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
     let (instructions, inbox) = unbounded_channel();
     let started = Instant::now();
     let last_turn = Arc::new(AtomicU64::new(0));
-    let buffered = Buffered::default();
+    let holdings = Holdings::default();
+    let buffered = holdings.shared();
     let runtime = tokio::runtime::Handle::current();
     let lane: Lane<S, K> = Lane {
         index,
@@ -131,10 +125,11 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         sink: None,
         sinks_opened: 0,
         settle_token: None,
+        doubtful: None,
         wake_at: None,
         trouble: None,
-        buffered: Arc::clone(&buffered),
-        in_flight: HashMap::new(),
+        sick: String::new(),
+        holdings,
         meters: HashMap::new(),
     };
     let turn = Turn { last: Arc::clone(&last_turn), started };
@@ -182,18 +177,21 @@ struct Lane<S: Store, K: Sink<S>> {
     sinks_opened: u64,
     /// The token that every attempt at the present settle writes.
     settle_token: Option<Uuid>,
+    /// The books of the transaction in doubt, to be counted if it was applied.
+    doubtful: Option<(Batch, Box<[TopicBooks]>)>,
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
     trouble: Option<(Class, Instant)>,
-    buffered: Buffered,
-    in_flight: HashMap<TopicPartition, Held>,
+    /// The last failure of an object's own.
+    sick: String,
+    holdings: Holdings,
     meters: HashMap<Arc<str>, TopicMeter>,
 }
 
 /// What woke the loop.
 enum Woke<S: Store, K> {
     Instruction(Option<Instruction>),
-    Landed(Result<Landed<S, K>, tokio::task::JoinError>),
+    Landed(Box<Result<Landed<S, K>, tokio::task::JoinError>>),
     Settled(Result<Result<Vec<Settled>, Failure>, tokio::task::JoinError>),
     Queue,
     Due,
@@ -212,7 +210,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             match self.wait(&mut inbox, &fd, draining).await {
                 Woke::Instruction(Some(Instruction::End) | None) => return,
                 Woke::Instruction(Some(instruction)) => self.instruct(instruction),
-                Woke::Landed(landed) => self.landed(landed),
+                Woke::Landed(landed) => self.landed(*landed),
                 Woke::Settled(answer) => self.settled(answer),
                 Woke::Queue => {
                     queue.clear_wake();
@@ -228,6 +226,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 not_empty = self.drain(&mut queue);
             }
             self.begin();
+            self.publish();
         }
     }
 
@@ -244,7 +243,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         tokio::select! {
             biased;
             instruction = inbox.recv() => Woke::Instruction(instruction),
-            landed = join(flight), if flight.is_some() => Woke::Landed(landed),
+            landed = join(flight), if flight.is_some() => Woke::Landed(Box::new(landed)),
             answer = join(settle), if settle.is_some() => Woke::Settled(answer),
             ready = fd.readable(), if may_drain => {
                 if let Ok(mut ready) = ready {
@@ -270,7 +269,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     fn instruct(&mut self, instruction: Instruction) {
         match instruction {
             Instruction::HandOver { place, claim, fence, start, alone } => {
+                let begins = place.clone();
                 self.step(Event::HandedOver { place, claim, fence, start, alone });
+                self.holdings.hand_over(&begins);
             }
             Instruction::Release { place, claim, finish } => {
                 self.step(Event::Released { place, claim, finish })
@@ -329,6 +330,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 );
                 let bytes = builder.bytes() - before;
                 self.gathering.pushed(bytes, now);
+                self.holdings.touch();
                 if gap {
                     self.meter(&place.topic).gap(Gap::Missing);
                 }
@@ -342,6 +344,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         let place = self.gathering.place(topic, partition);
         if let Taken::From(from) = self.state.pass(&place, offset) {
             self.gathering.builder(&place, from).pass_to(offset);
+            self.meter(&place.topic).gap(Gap::Missing);
         }
     }
 
@@ -359,7 +362,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             None if self.gathering.due().is_some_and(|due| due <= now) => self.gathering.close(now),
             None => return,
         };
-        self.count_read(&parts);
+        self.holdings.begin(&parts);
         self.step(Event::Gathered { parts });
         // What was prepared and not run belonged to partitions that have left.
         self.ready = None;
@@ -374,19 +377,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         self.ready = Some(prepared);
     }
 
-    fn count_read(&mut self, parts: &[Part]) {
-        for part in parts {
-            let place = part.topic_partition();
-            let first_timestamp = part.records().next().and_then(|record| record.timestamp());
-            self.in_flight.insert(place.clone(), Held { records: part.len(), first_timestamp });
-        }
-        self.publish();
-    }
-
-    fn publish(&self) {
-        if let Ok(mut buffered) = self.buffered.lock() {
-            buffered.clone_from(&self.in_flight);
-        }
+    fn publish(&mut self) {
+        let ready = self.ready.as_ref().map(|prepared| prepared.batch.parts()).unwrap_or_default();
+        self.holdings.publish(&self.gathering, ready);
     }
 
     fn meter(&mut self, topic: &Arc<str>) -> &TopicMeter {
@@ -410,6 +403,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Effect::Withdraw => self.gate.withdraw(),
             Effect::BackOff { attempts } => self.wake_at = Some(Instant::now() + back_off(attempts)),
             Effect::Settle { steps } => self.settle(steps),
+            Effect::Verdict(verdict) => self.verdict(verdict),
             Effect::Report(report) => self.report(report),
         }
     }
@@ -424,9 +418,14 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn report(&mut self, report: Report) {
-        if let Report::Stored { place, .. } = &report {
-            self.in_flight.remove(place);
-            self.publish();
+        match &report {
+            Report::Stored { place, offset, records, .. } => {
+                self.holdings.stored(place, *offset, *records);
+            }
+            Report::Gone { place, why: Gone::Sick, .. } => {
+                self.say(Said::Sick { place: place.clone(), reason: self.sick.clone() });
+            }
+            _ => {}
         }
         self.say(Said::Report(report));
     }
@@ -444,15 +443,16 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             // Encoded again without it, when it runs.
             self.ready = Some(Prepared::new(kept));
         }
-        self.in_flight.remove(place);
-        self.publish();
+        self.holdings.discard(place);
     }
 
     fn take_off(&mut self, parts: Vec<Part>, steps: Vec<Step>) {
-        let prepared = match self.ready.take() {
-            Some(prepared) if prepared.batch.parts() == parts => prepared,
-            _ => Prepared::new(parts),
-        };
+        self.holdings.run(&parts);
+        // Whatever was in doubt before is settled, or left to others.
+        (self.settle_token, self.doubtful) = (None, None);
+        // What was prepared may be the batch behind a run that is tried again: that one stays.
+        let ours = self.ready.take_if(|ready| ready.batch.parts() == parts);
+        let prepared = ours.unwrap_or_else(|| Prepared::new(parts));
         let mut flight = Flight {
             store: Arc::clone(&self.store),
             config: Arc::clone(&self.config),
@@ -492,47 +492,82 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             self.sink = landed.sink;
         }
         self.count_outcome(&landed.outcome, &landed.prepared, &landed.took);
-        let event = self.event_of(landed.outcome);
+        let batch = landed.prepared.batch;
+        let event = match landed.outcome {
+            Outcome::InDoubt(failure, books) => {
+                tracing::warn!("in doubt: {failure}; the stored offset will tell");
+                self.doubtful = books.map(|books| (batch, books));
+                Event::InDoubt
+            }
+            Outcome::Bad(records) => self.bad(records, &batch),
+            outcome => self.event_of(outcome),
+        };
         self.step(event);
     }
 
     fn count_outcome(&mut self, outcome: &Outcome, prepared: &Prepared, took: &Took) {
         let group = Arc::clone(&self.settings.group);
         match outcome {
-            Outcome::Committed(written) => {
+            Outcome::Committed(books) => {
                 emit::transaction(&group, "committed");
                 for (phase, lasted) in took.phases() {
                     emit::took(&group, phase, lasted);
                 }
-                emit::batch(&group, &prepared.batch);
-                self.count_records(&prepared.batch, written);
-                self.well();
+                self.count_written(&prepared.batch, books);
             }
-            Outcome::InDoubt(_) => emit::transaction(&group, "in_doubt"),
+            Outcome::InDoubt(..) => emit::transaction(&group, "in_doubt"),
+            Outcome::Bad(records) => {
+                emit::transaction(&group, "rolled_back");
+                self.holdings.bad(prepared.batch.parts(), records);
+                self.publish();
+            }
             _ => emit::transaction(&group, "rolled_back"),
         }
     }
 
-    /// The books by topic: what the sink says of a batch of one topic, or of a batch that became rows whole. A mixed batch of which something was left out
-    /// cannot be told apart by topic; what became of its records is counted without a topic.
-    fn count_records(&mut self, batch: &Batch, written: &Written) {
-        let mut read: HashMap<Arc<str>, usize> = HashMap::new();
+    fn count_written(&mut self, batch: &Batch, books: &[TopicBooks]) {
+        emit::batch(&self.settings.group, batch);
+        self.count_records(batch, books);
+        self.well();
+    }
+
+    fn verdict(&mut self, verdict: Verdict) {
+        emit::settled(&self.settings.group, verdict.label());
+        tracing::info!("settled: {}", verdict.label().replace('_', " "));
+        if let Some((batch, books)) = self.doubtful.take()
+            && verdict == Verdict::Applied
+        {
+            self.count_written(&batch, &books);
+        }
+    }
+
+    /// The books by topic.
+    fn count_records(&mut self, batch: &Batch, books: &[TopicBooks]) {
         for part in batch.parts() {
-            *read.entry(Arc::clone(&part.topic_partition().topic)).or_default() += part.len();
             self.meter(&part.topic_partition().topic).latency(part);
         }
-        let (one_topic, whole) = (read.len() == 1, written.records == batch.len());
-        for (topic, count) in read {
-            let share = match (one_topic, whole) {
-                (true, _) => *written,
-                (false, true) => Written::records(count),
-                (false, false) => Written::default(),
-            };
-            self.meter(&topic).committed(count, &share);
+        for of_topic in books {
+            self.meter(&of_topic.topic).committed(of_topic);
         }
-        if !one_topic && !whole {
-            self.meter(&Arc::from("")).committed(0, written);
+    }
+
+    /// Coordinates that the connector was never given would be looked for again and again.
+    fn bad(&mut self, records: Vec<BadRecord>, batch: &Batch) -> Event {
+        let known = |bad: &BadRecord| {
+            batch
+                .parts()
+                .iter()
+                .any(|part| *part.topic_partition() == bad.place && part.before(bad.offset).is_some())
+        };
+        if records.iter().any(known) {
+            return Event::Bad { records };
         }
+        let named = records.first().map_or_else(|| "none".to_owned(), ToString::to_string);
+        self.fatal(Failure::fatal(format!(
+            "the connector {:?} calls records bad that it was not given: {named}",
+            K::KIND
+        )));
+        Event::RolledBack { class: Class::Fatal }
     }
 
     fn event_of(&mut self, outcome: Outcome) -> Event {
@@ -542,24 +577,30 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Outcome::Contended(locked) => Event::Contended { locked },
             Outcome::Bad(records) => Event::Bad { records },
             Outcome::Withdrawn => Event::Withdrawn,
-            Outcome::InDoubt(failure) => {
-                tracing::warn!("in doubt: {failure}; the stored offset will tell");
-                Event::InDoubt
-            }
+            // Taken care of by the caller, which has the batch.
+            Outcome::InDoubt(..) => Event::InDoubt,
             Outcome::RolledBack(failure) => self.rolled_back(failure),
         }
     }
 
     fn rolled_back(&mut self, failure: Failure) -> Event {
         let class = failure.class;
-        emit::retry(&self.settings.group, class);
+        if class != Class::Fatal {
+            emit::retry(&self.settings.group, class);
+        }
         match class {
             Class::BadRecord => Event::BadSomewhere { description: describe(failure) },
             Class::Fatal => {
                 self.fatal(failure);
                 Event::RolledBack { class }
             }
-            _ => {
+            // Not the server is ill but an object: told of its partitions, once they stand alone.
+            Class::SickObject | Class::StaleCatalog => {
+                tracing::debug!(class = class.label(), "{failure}");
+                self.sick = failure.to_string();
+                Event::RolledBack { class }
+            }
+            Class::Transient | Class::WrongServer | Class::Timeout => {
                 self.ill(&failure);
                 Event::RolledBack { class }
             }

@@ -29,6 +29,10 @@ struct Intake {
     alone: bool,
     /// Closed by an event that is no record: nothing is taken until it is handed over again.
     open: bool,
+    /// Stored so far.
+    stored: i64,
+    /// Why it was closed, to be reported when everything taken before is stored.
+    broken: Option<Break>,
 }
 
 /// A part with the claim and the fence that make it ours to write.
@@ -162,8 +166,35 @@ pub(crate) enum Effect {
     BackOff { attempts: u32 },
     /// Read on a new session what became of these steps.
     Settle { steps: Vec<Step> },
+    /// A transaction in doubt is settled.
+    Verdict(Verdict),
     /// Tell the supervisor.
     Report(Report),
+}
+
+/// What settling found out about a whole transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// COMMIT was done: all its rows are there.
+    Applied,
+    /// It was not: the parts run again.
+    NotApplied,
+    /// Every part belongs to another owner by now, whose claim found out.
+    Fenced,
+    /// A row stands at neither end of its part.
+    Rewound,
+}
+
+impl Verdict {
+    /// Label value in metrics.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::NotApplied => "not_applied",
+            Self::Fenced => "fenced",
+            Self::Rewound => "rewound",
+        }
+    }
 }
 
 /// What the supervisor hears of a partition.
@@ -171,6 +202,8 @@ pub(crate) enum Effect {
 pub(crate) enum Report {
     /// The stored offset moved on.
     Stored { place: TopicPartition, claim: ClaimNumber, offset: i64, fence: Fence, records: usize },
+    /// A settle wrote a new fence: what later looks at the row are compared with.
+    Refenced { place: TopicPartition, claim: ClaimNumber, fence: Fence },
     /// The writer gave the partition up, for this reason; the supervisor decides what follows.
     Gone { place: TopicPartition, claim: ClaimNumber, why: Gone },
     /// The sink must end.
@@ -207,19 +240,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Where the run in flight stands.
-    pub(crate) fn phase(&self) -> Phase {
-        self.phase
-    }
-
     /// Whether nothing is in flight and nothing waits.
     pub(crate) fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
-    }
-
-    /// Whether any partition is here.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.intakes.is_empty() && self.is_idle()
     }
 
     /// Takes a record at `offset`, or not: answers the offset from which a slice that begins with it begins.
@@ -255,12 +278,18 @@ impl Writer {
             Event::HandedOver { place, claim, fence, start, alone } => {
                 effects.push(Effect::Discard { place: place.clone() });
                 effects.push(Effect::AcknowledgeHandOver { place: place.clone(), claim });
-                self.intakes.insert(place, Intake { claim, fence, next: start, alone, open: true });
+                let intake =
+                    Intake { claim, fence, next: start, alone, open: true, stored: start, broken: None };
+                self.intakes.insert(place, intake);
             }
             Event::Released { place, claim, finish } => self.release(&place, claim, finish, &mut effects),
             Event::Broken { place, why } => self.broken(place, why, &mut effects),
             Event::Gathered { parts } => self.gathered(parts, &mut effects),
-            Event::BackedOff => self.go_on(&mut effects),
+            Event::BackedOff if matches!(self.phase, Phase::BackingOff | Phase::SettleBackingOff) => {
+                self.go_on(&mut effects);
+            }
+            // A wait that nobody waits for any more.
+            Event::BackedOff => {}
             Event::Settled { verdicts } => self.settled(&verdicts, &mut effects),
             Event::SettleFailed => self.settle_failed(&mut effects),
             outcome => self.outcome(outcome, &mut effects),
@@ -303,9 +332,15 @@ impl Writer {
         }
     }
 
+    /// Intake ends here. Records that stand before a damaged batch are good, and are stored first: dropped with it, they would be read and dropped again for
+    /// ever. Where the log itself is not what it was, what was read of it is dropped.
     fn broken(&mut self, place: TopicPartition, why: Break, effects: &mut Vec<Effect>) {
         if let Some(intake) = self.intakes.get_mut(&place).filter(|intake| intake.open) {
             intake.open = false;
+            if why == Break::Error && intake.stored < intake.next {
+                intake.broken = Some(why);
+                return;
+            }
             let claim = intake.claim;
             effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Broken(why) }));
         }
@@ -394,7 +429,9 @@ impl Writer {
             Event::BadSomewhere { description } => self.search(run, description, effects),
             Event::RolledBack { class } => match class {
                 Class::Fatal => {
+                    // Nothing more is handed to a connector that broke its contract.
                     self.queue.clear();
+                    self.intakes.clear();
                     effects.push(Effect::Report(Report::Fatal));
                 }
                 Class::StaleCatalog if !run.reopened => self.reopen(run, effects),
@@ -416,18 +453,25 @@ impl Writer {
 
     /// A part is stored: its partition is past it, and stops when a bad record stands right behind.
     fn stored(&mut self, held: Held, effects: &mut Vec<Effect>) {
-        let (place, claim) = (held.place().clone(), held.claim);
+        let (place, claim, offset) = (held.place().clone(), held.claim, held.part.interval().to);
+        let mut broken = None;
         if let Some(intake) = self.intakes.get_mut(&place).filter(|intake| intake.claim == claim) {
             intake.alone = false;
             intake.fence = held.fence;
+            intake.stored = offset;
+            broken = intake.broken.filter(|_| offset == intake.next);
         }
         effects.push(Effect::Report(Report::Stored {
             place: place.clone(),
             claim,
-            offset: held.part.interval().to,
+            offset,
             fence: held.fence,
             records: held.part.len(),
         }));
+        if let Some(why) = broken {
+            let place = place.clone();
+            effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Broken(why) }));
+        }
         if let Some(bad) = held.stop {
             effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Stopped(bad) }));
         }
@@ -574,25 +618,33 @@ impl Writer {
         }
         let Some(mut run) = self.queue.pop_front() else { return };
         self.phase = Phase::Idle;
-        let mut mine = Vec::new();
+        let (mut mine, mut fenced) = (Vec::new(), Vec::new());
         for (mut held, verdict) in run.held.drain(..).zip(verdicts) {
             match *verdict {
                 _ if held.released => {}
-                Settled::Fenced => self.give_up(held, Gone::NotMine, effects),
+                Settled::Fenced => fenced.push(held),
                 Settled::Mine { offset, fence } => {
-                    self.adopt(&mut held, fence);
+                    self.adopt(&mut held, fence, effects);
                     mine.push((held, offset));
                 }
             }
         }
-        let applied = mine.iter().all(|(held, offset)| *offset == held.part.interval().to);
-        let undone = mine.iter().all(|(held, offset)| *offset == held.part.interval().from);
+        let verdict = verdict(&mine);
+        if !mine.is_empty() || !fenced.is_empty() {
+            effects.push(Effect::Verdict(verdict));
+        }
+        for held in fenced {
+            self.give_up(held, Gone::NotMine, effects);
+        }
+        // One transaction: where a part of it is stored, none of the others can be found undone.
+        let contradicted = mine.iter().any(|(held, offset)| *offset == held.part.interval().to);
         for (held, found) in mine {
-            if applied {
+            let from = held.part.interval().from;
+            if verdict == Verdict::Applied {
                 self.stored(held, effects);
-            } else if undone {
+            } else if found == from && !contradicted {
                 run.held.push(held);
-            } else if found < held.part.interval().from {
+            } else if found < from {
                 self.give_up(held, Gone::Rewound { found }, effects);
             } else {
                 self.give_up(held, Gone::Odd { found }, effects);
@@ -609,9 +661,10 @@ impl Writer {
     }
 
     /// The settle wrote a new fence: everything of this claim carries it from now on.
-    fn adopt(&mut self, held: &mut Held, fence: Fence) {
+    fn adopt(&mut self, held: &mut Held, fence: Fence, effects: &mut Vec<Effect>) {
         held.fence = fence;
         let (place, claim) = (held.place().clone(), held.claim);
+        effects.push(Effect::Report(Report::Refenced { place: place.clone(), claim, fence }));
         if let Some(intake) = self.intakes.get_mut(&place).filter(|intake| intake.claim == claim) {
             intake.fence = fence;
         }
@@ -620,6 +673,20 @@ impl Writer {
                 other.fence = fence;
             }
         }
+    }
+}
+
+/// The parts that are still mine, with the offsets found, decide for the transaction.
+fn verdict(mine: &[(Held, i64)]) -> Verdict {
+    let all = |end: fn(&Part) -> i64| mine.iter().all(|(held, found)| *found == end(&held.part));
+    if mine.is_empty() {
+        Verdict::Fenced
+    } else if all(|part| part.interval().to) {
+        Verdict::Applied
+    } else if all(|part| part.interval().from) {
+        Verdict::NotApplied
+    } else {
+        Verdict::Rewound
     }
 }
 

@@ -11,12 +11,12 @@ use oncesink_test_support::kafka::Kafka;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Ten times what the slowest of these waits was seen to take.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// What came out of a writer's queue, copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub(crate) enum Seen {
     Record { partition: i32, offset: i64, value: Option<Vec<u8>>, epoch: Option<i32> },
     End { partition: i32, offset: i64 },
     Broken { partition: i32, code: ErrorCode, truncated: bool, out_of_range: bool, reason: String },
@@ -40,17 +40,17 @@ impl Seen {
     }
 
     /// Whether it is the end of this partition, at this offset.
-    pub fn is_end(&self, of: i32, at: i64) -> bool {
+    pub(crate) fn is_end(&self, of: i32, at: i64) -> bool {
         matches!(self, Self::End { partition, offset } if (*partition, *offset) == (of, at))
     }
 
-    pub fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         matches!(self, Self::Broken { .. })
     }
 }
 
 /// The offsets of a partition's records, in the order seen.
-pub fn offsets(seen: &[Seen], of: i32) -> Vec<i64> {
+pub(crate) fn offsets(seen: &[Seen], of: i32) -> Vec<i64> {
     let offset = |seen: &Seen| match seen {
         Seen::Record { partition, offset, .. } if *partition == of => Some(*offset),
         _ => None,
@@ -59,10 +59,10 @@ pub fn offsets(seen: &[Seen], of: i32) -> Vec<i64> {
 }
 
 /// One member.
-pub struct Member {
-    pub handle: ConsumerHandle,
-    pub queues: Vec<DrainQueue>,
-    pub topic: String,
+pub(crate) struct Member {
+    pub(crate) handle: ConsumerHandle,
+    pub(crate) queues: Vec<DrainQueue>,
+    pub(crate) topic: String,
     events: UnboundedReceiver<Event>,
     passed: Vec<Event>,
     tenures: HashMap<TopicPartition, Tenure>,
@@ -71,11 +71,11 @@ pub struct Member {
 
 impl Member {
     /// Joins with one writer and quick heartbeats.
-    pub fn join(kafka: &Kafka, topic: &str, group: &str) -> Self {
+    pub(crate) fn join(kafka: &Kafka, topic: &str, group: &str) -> Self {
         Self::join_with(kafka.bootstrap(), topic, group, 1, |_| {})
     }
 
-    pub fn join_with(
+    pub(crate) fn join_with(
         bootstrap: &str,
         topic: &str,
         group: &str,
@@ -94,23 +94,25 @@ impl Member {
         Self { handle, queues, topic, events, passed: Vec::new(), tenures: HashMap::new(), claims: 0 }
     }
 
-    pub fn place(&self, partition: i32) -> TopicPartition {
+    pub(crate) fn place(&self, partition: i32) -> TopicPartition {
         TopicPartition::new(self.topic.as_str(), partition)
     }
 
-    pub fn places(&self, partitions: impl IntoIterator<Item = i32>) -> Vec<TopicPartition> {
+    pub(crate) fn places(&self, partitions: impl IntoIterator<Item = i32>) -> Vec<TopicPartition> {
         partitions.into_iter().map(|partition| self.place(partition)).collect()
     }
 
     /// The next event that is not for information only.
-    pub async fn next(&mut self) -> Event {
+    pub(crate) async fn next(&mut self) -> Event {
         loop {
             let next = tokio::time::timeout(DEADLINE, self.events.recv()).await;
-            let event = next.unwrap_or_else(|_| panic!("no event; before: {:?}", self.passed));
+            let event = next.unwrap_or_else(|_| {
+                panic!("no event, last turn {:?} ago; before: {:?}", self.handle.last_tick(), self.passed)
+            });
             let event = event.expect("the thread ended without a word");
             self.passed.push(event.clone());
             match &event {
-                Event::Error { .. } => continue,
+                Event::Error { .. } | Event::Joined => continue,
                 Event::Assigned { places, tenure } => {
                     self.tenures.extend(places.iter().map(|place| (place.clone(), *tenure)));
                 }
@@ -121,12 +123,18 @@ impl Member {
     }
 
     /// An event that has come already.
-    pub fn ready(&mut self) -> Option<Event> {
-        self.events.try_recv().ok().inspect(|event| self.passed.push(event.clone()))
+    pub(crate) fn ready(&mut self) -> Option<Event> {
+        loop {
+            let event = self.events.try_recv().ok()?;
+            self.passed.push(event.clone());
+            if event != Event::Joined {
+                return Some(event);
+            }
+        }
     }
 
     /// What librdkafka said for information so far.
-    pub fn errors(&mut self) -> Vec<(ErrorCode, String)> {
+    pub(crate) fn errors(&mut self) -> Vec<(ErrorCode, String)> {
         while let Some(event) = self.ready() {
             assert!(matches!(event, Event::Error { .. }), "an event that was not waited for: {event:?}");
         }
@@ -138,7 +146,7 @@ impl Member {
     }
 
     /// Waits until the group has given this many partitions; a member that is alone may get them in several parts.
-    pub async fn assigned(&mut self, count: usize) -> Vec<TopicPartition> {
+    pub(crate) async fn assigned(&mut self, count: usize) -> Vec<TopicPartition> {
         let mut all = Vec::new();
         while all.len() < count {
             match self.next().await {
@@ -150,14 +158,14 @@ impl Member {
         all
     }
 
-    pub async fn revoked(&mut self) -> Vec<TopicPartition> {
+    pub(crate) async fn revoked(&mut self) -> Vec<TopicPartition> {
         match self.next().await {
             Event::Revoked(places) => places,
             other => panic!("expected a revoke, got {other:?}"),
         }
     }
 
-    pub fn start(&mut self, partition: i32, offset: i64) -> Start {
+    pub(crate) fn start(&mut self, partition: i32, offset: i64) -> Start {
         let place = self.place(partition);
         self.claims += 1;
         let tenure = self.tenures.get(&place).copied().expect("a start for a partition that was given");
@@ -165,7 +173,7 @@ impl Member {
     }
 
     /// Starts these partitions and waits until that is done.
-    pub async fn begin(&mut self, starts: Vec<Start>) {
+    pub(crate) async fn begin(&mut self, starts: Vec<Start>) {
         let mut open: Vec<ClaimNumber> = starts.iter().map(|start| start.claim).collect();
         self.handle.send(Command::Assign(starts));
         while !open.is_empty() {
@@ -176,27 +184,27 @@ impl Member {
         }
     }
 
-    pub async fn begin_at(&mut self, partition: i32, offset: i64) {
+    pub(crate) async fn begin_at(&mut self, partition: i32, offset: i64) {
         let start = self.start(partition, offset);
         self.begin(vec![start]).await;
     }
 
-    pub async fn unassign(&mut self, partitions: impl IntoIterator<Item = i32>, revoke: bool) {
+    pub(crate) async fn unassign(&mut self, partitions: impl IntoIterator<Item = i32>, revoke: bool) {
         let places = self.places(partitions);
         self.answer(places, revoke).await;
     }
 
-    pub async fn answer(&mut self, places: Vec<TopicPartition>, revoke: bool) {
+    pub(crate) async fn answer(&mut self, places: Vec<TopicPartition>, revoke: bool) {
         self.handle.send(Command::Unassign { places: places.clone(), revoke });
         assert_eq!(self.next().await, Event::Unassigned { places });
     }
 
     /// Whatever is in the queues now.
-    pub fn drain(&mut self) -> Vec<Seen> {
+    pub(crate) fn drain(&mut self) -> Vec<Seen> {
         (0..self.queues.len()).flat_map(|writer| self.drain_writer(writer)).collect()
     }
 
-    pub fn drain_writer(&mut self, writer: usize) -> Vec<Seen> {
+    pub(crate) fn drain_writer(&mut self, writer: usize) -> Vec<Seen> {
         let queue = &mut self.queues[writer];
         let mut seen = Vec::new();
         while let Some(item) = queue.poll() {
@@ -206,7 +214,7 @@ impl Member {
     }
 
     /// Drains all queues until something is seen of which `last` holds; gives all up to then.
-    pub async fn read_until(&mut self, last: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+    pub(crate) async fn read_until(&mut self, last: impl Fn(&Seen) -> bool) -> Vec<Seen> {
         let (begin, mut all) = (Instant::now(), Vec::new());
         loop {
             all.extend(self.drain());
@@ -219,7 +227,7 @@ impl Member {
     }
 
     /// Drops the queues, stops the thread and gives whether it closed its client in time.
-    pub async fn stop(mut self) -> bool {
+    pub(crate) async fn stop(mut self) -> bool {
         self.queues.clear();
         self.handle.send(Command::Stop { deadline: Duration::from_secs(30) });
         loop {

@@ -17,8 +17,10 @@ pub mod postgres;
 pub mod process;
 pub mod proxy;
 mod servers;
+mod sockets;
 mod workdir;
 
 pub use eventually::{eventually, eventually_within};
 pub use names::{topic, unique};
 pub use servers::{KAFKA_VARIABLE, POSTGRES_VARIABLE, Servers};
+pub use sockets::tcp_ports;

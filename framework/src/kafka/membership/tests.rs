@@ -43,9 +43,10 @@ fn waiting(now: Instant) -> Membership {
 }
 
 #[test]
-fn an_assignment_of_nothing_is_answered_and_not_told() {
+fn an_assignment_of_nothing_is_answered_and_says_that_we_are_a_member() {
     let mut member = Membership::new(PATIENCE);
-    assert_eq!(member.step(Input::Assigned(Vec::new()), Instant::now()), [Action::AnswerAssign]);
+    let actions = member.step(Input::Assigned(Vec::new()), Instant::now());
+    assert_eq!(actions, [Action::AnswerAssign, Action::Send(Event::Joined)]);
 }
 
 #[test]

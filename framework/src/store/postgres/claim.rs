@@ -141,6 +141,7 @@ struct Locked {
     topic_id: Option<String>,
     sink: Option<String>,
     leader_epoch: Option<i32>,
+    owner: Option<String>,
     paused: bool,
 }
 
@@ -154,6 +155,7 @@ impl Locked {
             topic_id: row.try_get("topic_id")?,
             sink: row.try_get("sink")?,
             leader_epoch: row.try_get("leader_epoch")?,
+            owner: row.try_get("owner")?,
             paused: state.as_deref() == Some("paused"),
         })
     }
@@ -163,6 +165,7 @@ impl Locked {
         differs("cluster", self.cluster_id.as_deref(), &identity.cluster_id)
             .or_else(|| differs("topic id", self.topic_id.as_deref(), &want.topic.id))
             .or_else(|| differs("sink", self.sink.as_deref(), &want.topic.target))
+            .map(|refusal| Refusal { fence: Some(self.fence), ..refusal })
     }
 
     fn claimed(&self, fence: Fence) -> Claimed {
@@ -171,6 +174,7 @@ impl Locked {
             offset: self.offset,
             leader_epoch: self.leader_epoch,
             previous: self.fence,
+            owner: self.owner.clone(),
             paused: self.paused,
         }
     }
@@ -179,7 +183,7 @@ impl Locked {
 /// Compares where both sides know: brokers before topic ids tell none.
 fn differs(what: &'static str, stored: Option<&str>, here: &str) -> Option<Refusal> {
     let stored = stored.filter(|stored| *stored != here && !here.is_empty())?;
-    Some(Refusal { what, stored: stored.to_owned(), here: here.to_owned() })
+    Some(Refusal { what, stored: stored.to_owned(), here: here.to_owned(), fence: None })
 }
 
 /// Locks the wanted rows in the order in which rows are locked everywhere.
@@ -191,7 +195,7 @@ async fn lock(
 ) -> Result<HashMap<TopicPartition, Locked>, Failure> {
     let names = control.names();
     let statement = format!(
-        "SELECT o.topic, o.partition_id, o.last_offset, o.owner_epoch, o.owner_token, o.cluster_id, o.topic_id, o.sink, o.leader_epoch, o.state
+        "SELECT o.topic, o.partition_id, o.last_offset, o.owner_epoch, o.owner_token, o.cluster_id, o.topic_id, o.sink, o.leader_epoch, o.owner, o.state
          FROM {} AS o
          JOIN UNNEST($2::text[], $3::integer[]) AS w (topic, partition_id)
            ON o.topic = w.topic AND o.partition_id = w.partition_id

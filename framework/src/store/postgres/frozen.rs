@@ -3,7 +3,7 @@
 //! Invariant: only sessions with our application name **and** our role in our database are ended, never foreign ones. What they held is rolled back by
 //! the server; a COMMIT already under way is not undone by it.
 
-use std::convert::Infallible;
+use std::collections::HashSet;
 use std::future::Future;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ use crate::error::Failure;
 
 /// How often the watch looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long an answer waits for the look under way.
+const LAST_LOOK: Duration = Duration::from_millis(500);
 
 /// Those that block us, are ours, have been in their transaction for some time and do not wait for a lock themselves: who waits is not frozen, and
 /// its own lock timeout ends the wait.
@@ -47,48 +50,67 @@ pub(super) async fn watched<T>(
     age: Duration,
     waiting: impl Future<Output = T>,
 ) -> T {
-    tokio::select! {
-        biased;
-        answer = waiting => answer,
-        never = watch(store, waiter, age) => match never {},
-    }
-}
-
-async fn watch(store: &Postgres, waiter: SessionId, age: Duration) -> Infallible {
+    tokio::pin!(waiting);
+    let mut watch = Watch { store, waiter, age, session: None, ended: HashSet::new() };
     loop {
         // First the pause: a row that is free needs no second session.
-        tokio::time::sleep(LOOK_EVERY).await;
-        let Err(failure) = look(store, waiter, age).await;
-        debug!(%failure, "cannot look for sessions that block a claim");
-    }
-}
-
-async fn look(store: &Postgres, waiter: SessionId, age: Duration) -> Result<Infallible, Failure> {
-    let mut session = store.session().await?;
-    loop {
-        end_blockers(store, &mut session, waiter, age).await?;
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-async fn end_blockers(
-    store: &Postgres,
-    session: &mut Session,
-    waiter: SessionId,
-    age: Duration,
-) -> Result<(), Failure> {
-    let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-    let blockers =
-        sqlx::query(END_BLOCKERS).bind(waiter.pid).bind(age_ms).fetch_all(&mut session.connection).await?;
-    for blocker in blockers {
-        let (pid, ended): (i32, bool) = (blocker.try_get("pid")?, blocker.try_get("ended")?);
-        let state: Option<String> = blocker.try_get("state")?;
-        if ended {
-            store.count_ended();
-            warn!(pid, state, "ended a frozen session of this group that held a row");
+        tokio::select! {
+            biased;
+            answer = &mut waiting => return answer,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        let look = watch.look();
+        tokio::pin!(look);
+        tokio::select! {
+            biased;
+            answer = &mut waiting => {
+                // Perhaps it was this look that freed the row, before it heard so itself.
+                let _ = tokio::time::timeout(LAST_LOOK, look).await;
+                return answer;
+            }
+            () = &mut look => {}
         }
     }
-    Ok(())
+}
+
+struct Watch<'a> {
+    store: &'a Postgres,
+    waiter: SessionId,
+    age: Duration,
+    session: Option<Session>,
+    /// A backend that was ended may be listed for a moment longer; it is told and counted once.
+    ended: HashSet<i32>,
+}
+
+impl Watch<'_> {
+    async fn look(&mut self) {
+        if let Err(failure) = self.end_blockers().await {
+            debug!(%failure, "cannot look for sessions that hold a row");
+        }
+    }
+
+    async fn end_blockers(&mut self) -> Result<(), Failure> {
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => self.store.session().await?,
+        };
+        let age_ms = i64::try_from(self.age.as_millis()).unwrap_or(i64::MAX);
+        let blockers = sqlx::query(END_BLOCKERS)
+            .bind(self.waiter.pid)
+            .bind(age_ms)
+            .fetch_all(&mut session.connection)
+            .await?;
+        self.session = Some(session);
+        for blocker in blockers {
+            let (pid, ended): (i32, bool) = (blocker.try_get("pid")?, blocker.try_get("ended")?);
+            let state: Option<String> = blocker.try_get("state")?;
+            if ended && self.ended.insert(pid) {
+                self.store.count_ended();
+                warn!(pid, state, "ended a frozen session of this group that held a row");
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Ends exactly this session, if it is still there and still ours. Answers whether it was.

@@ -43,10 +43,11 @@ impl Tx {
     }
 }
 
-/// Begins in one trip: pins, and a savepoint whose name nobody can guess, by which the guard knows this transaction again.
+/// Begins in one trip: pins, and a savepoint whose name nobody can guess, by which the guard knows this transaction again. Not READ WRITE: a server that was
+/// made read-only while we are connected (`default_transaction_read_only`) is obeyed, and left.
 pub(super) async fn begin(mut session: Session, pins: &str) -> Result<Tx, Failure> {
     let savepoint = format!("oncesink_{}", Uuid::new_v4().simple());
-    let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {pins}; SAVEPOINT {savepoint}");
+    let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {pins}; SAVEPOINT {savepoint}");
     Manager::begin(&mut session.connection, Some(begin.into())).await.map_err(begin_failed)?;
     Ok(Tx { session, savepoint })
 }

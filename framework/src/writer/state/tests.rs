@@ -123,6 +123,40 @@ fn records_are_taken_only_at_or_above_the_next_offset_of_a_partition_that_is_her
 }
 
 #[test]
+fn an_end_of_partition_never_passes_over_records_that_were_not_taken() {
+    // Records 3.. are behind an event that is no record: not taken, still to be read when the partition comes back.
+    let mut broken = writer(1, 3);
+    broken.step(Event::Broken { place: place(0), why: Break::Error });
+    assert_eq!(broken.take(&place(0), 3), Taken::Unwanted);
+    assert_eq!(broken.pass(&place(0), 10), Taken::Unwanted);
+    // Taken and queued ones are within the slice that the end closes.
+    let mut queued = writer(1, 3);
+    assert_eq!(queued.pass(&place(0), 10), Taken::From(3));
+    assert_eq!(queued.take(&place(0), 5), Taken::Below);
+}
+
+#[test]
+fn records_before_a_damaged_batch_are_stored_before_its_partition_leaves() {
+    let (mut writer, _) = gathered(2, 2);
+    assert_eq!(writer.take(&place(0), 2), Taken::From(2), "taken, and not yet gathered");
+    let broken = |why| Event::Broken { place: place(0), why };
+    assert_eq!(writer.step(broken(Break::Error)), []);
+    assert_eq!(gone(&writer.step(Event::Committed)), []);
+    writer.step(Event::Gathered { parts: vec![part(0, 2, 3)] });
+    let effects = writer.step(Event::Committed);
+    assert_eq!((stored(&effects), gone(&effects)), (vec![(0, 3)], vec![(0, Gone::Broken(Break::Error))]));
+
+    let (mut writer, _) = gathered(1, 2);
+    let effects = writer.step(broken(Break::Truncated));
+    assert_eq!(
+        gone(&effects),
+        [(0, Gone::Broken(Break::Truncated))],
+        "what was read of another log is dropped"
+    );
+    assert_eq!(gone(&writer.step(Event::Committed)), [], "once");
+}
+
+#[test]
 fn one_run_carries_all_partitions_and_a_commit_stores_each() {
     let (mut writer, effects) = gathered(3, 2);
     assert_eq!(runs(&effects), [[(0, 0, 2), (1, 0, 2), (2, 0, 2)]]);
@@ -180,8 +214,23 @@ fn in_doubt_is_settled_before_anything_runs_and_the_parts_still_mine_decide() {
             vec![(0, Gone::Rewound { found: -1 }), (1, Gone::Rewound { found: -1 })],
             vec![],
         ),
+        // A failover took an earlier transaction of one of them with it: the other one stands where it began.
+        (mine(-1), mine(0), vec![], vec![(0, Gone::Rewound { found: -1 })], vec![vec![(1, 0, 2)]]),
     ];
-    for (first, second, expect_stored, expect_gone, expect_runs) in table {
+    let verdicts = [
+        Verdict::Applied,
+        Verdict::NotApplied,
+        Verdict::Applied,
+        Verdict::NotApplied,
+        Verdict::Fenced,
+        Verdict::Rewound,
+        Verdict::Rewound,
+        Verdict::Rewound,
+        Verdict::Rewound,
+    ];
+    assert_eq!(table.len(), verdicts.len());
+    for ((first, second, expect_stored, expect_gone, expect_runs), verdict) in table.into_iter().zip(verdicts)
+    {
         let (mut writer, _) = gathered(2, 2);
         let effects = writer.step(Event::InDoubt);
         assert!(matches!(effects.as_slice(), [Effect::Settle { steps }] if steps.len() == 2), "{effects:?}");
@@ -189,6 +238,7 @@ fn in_doubt_is_settled_before_anything_runs_and_the_parts_still_mine_decide() {
         assert_eq!(stored(&effects), expect_stored, "{first:?} {second:?}");
         assert_eq!(gone(&effects), expect_gone, "{first:?} {second:?}");
         assert_eq!(runs(&effects), expect_runs, "{first:?} {second:?}");
+        assert!(effects.contains(&Effect::Verdict(verdict)), "{first:?} {second:?}: {effects:?}");
     }
 }
 
@@ -203,7 +253,9 @@ fn a_settle_that_fails_is_tried_again_and_its_fence_is_carried_from_then_on() {
     assert_eq!(writer.step(Event::SettleFailed), [Effect::BackOff { attempts: 1 }]);
     assert!(matches!(writer.step(Event::BackedOff).as_slice(), [Effect::Settle { .. }]));
     let effects = writer.step(Event::Settled { verdicts: vec![mine(0)] });
-    let [Effect::Run { steps, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    let refenced = Report::Refenced { place: place(0), claim: claim(0), fence: fence(2) };
+    assert!(effects.contains(&Effect::Report(refenced)), "{effects:?}");
+    let [.., Effect::Run { steps, .. }] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!(steps[0].fence, fence(2));
     writer.step(Event::Committed);
     writer.take(&place(0), 2);

@@ -151,3 +151,37 @@ async fn rule_72_partitions_started_long_after_their_assignment_miss_nothing() {
     }
     assert!(second.stop().await && first.stop().await);
 }
+
+#[tokio::test]
+async fn rule_70_a_kept_partition_flows_on_as_soon_as_a_late_revoke_is_answered() {
+    let kafka = Servers::shared().await.kafka();
+    let topic = kafka.topic("rule_70", 2).await;
+    let group = unique("group");
+    let mut first = Member::join(kafka, &topic, &group);
+    first.assigned(2).await;
+    let starts = vec![first.start(0, 0), first.start(1, 0)];
+    first.begin(starts).await;
+    first.read_until(|s| s.is_end(0, 0)).await;
+    let mut slowest = Duration::ZERO;
+    for _ in 0..4 {
+        let mut second = Member::join(kafka, &topic, &group);
+        let revoked = first.revoked().await;
+        let (gone, kept) = (revoked[0].partition, 1 - revoked[0].partition);
+        // Longer than a fetch is held open: none is in flight, and the broker's thread sleeps.
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        let offset = kafka.produce(&topic, [Record::to(kept).value("v")]).await[0];
+        assert!(offsets(&first.drain(), kept).is_empty(), "a kept partition does not stand still");
+        let begin = Instant::now();
+        first.answer(revoked, true).await;
+        first.read_until(|s| matches!(s, Seen::Record { partition, offset: o, .. } if (*partition, *o) == (kept, offset))).await;
+        slowest = slowest.max(begin.elapsed());
+        second.assigned(1).await;
+        assert!(second.stop().await);
+        first.assigned(1).await;
+        let end = kafka.high_watermark(&topic, gone).await;
+        first.begin_at(gone, end).await;
+    }
+    // Without a request that wakes the broker's thread it takes up to a second, half of one in the mean.
+    assert!(slowest < Duration::from_millis(250), "stood still for {slowest:?} after the answer");
+    assert!(first.stop().await);
+}

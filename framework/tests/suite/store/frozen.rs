@@ -110,3 +110,26 @@ async fn a_session_of_the_group_that_is_only_busy_is_not_ended() {
     assert_eq!(claimed(&claim.unwrap()).offset, 12);
     assert_eq!(claimer.sessions_ended(), 0);
 }
+
+/// In mid-COPY neither the statement's nor the idle limit of the server fires for a client that sends nothing.
+#[tokio::test]
+async fn a_session_frozen_in_mid_copy_is_ended_by_the_claim() {
+    let bench = Bench::with_rows("frozen_copy", 1).await;
+    let (frozen, claimer) = (bench.store(), bench.store());
+    let fence = bench.claim(&frozen, 0).await.fence;
+    let mut tx = frozen.begin(frozen.connect().await.unwrap()).await.unwrap();
+    frozen.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap();
+    let mut copy = tx.sql().copy_in_raw("COPY rows FROM STDIN").await.unwrap();
+    copy.send(&b"10\n"[..]).await.unwrap();
+
+    let (identity, wanted) = (bench.identity("next"), wanted("t", 0));
+    let claim = eventually(DEADLINE, || async {
+        let claim = claimer.claim_waiting(&identity, &wanted, true).await.unwrap();
+        (claim != Claim::Busy).then_some(claim)
+    })
+    .await;
+    assert_eq!(claimed(&claim).offset, 10);
+    assert_eq!(claimer.sessions_ended(), 1);
+    assert!(copy.finish().await.is_err());
+    assert_eq!(bench.schema.count("rows").await, 0);
+}

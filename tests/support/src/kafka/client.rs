@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
@@ -216,6 +216,32 @@ impl Kafka {
     /// The high watermark.
     pub async fn high_watermark(&self, topic: &str, partition: i32) -> i64 {
         self.watermarks(topic, partition).await.high
+    }
+
+    /// Whether the coordinator knows a consumer group of this name.
+    pub async fn has_group(&self, group: &str) -> bool {
+        let group = group.to_owned();
+        self.blocking(move |kafka| {
+            let consumer = plain_consumer(&kafka.bootstrap, &[]);
+            poll_until("its groups", || {
+                let list = consumer.fetch_group_list(None, CALL).ok()?;
+                Some(list.groups().iter().any(|known| known.name() == group && known.state() != "Dead"))
+            })
+        })
+        .await
+    }
+
+    /// Commits offsets for a group without a member, as another tool may have left them.
+    pub async fn commit_offsets(&self, group: &str, topic: &str, offsets: &[(i32, i64)]) {
+        let (group, mut list) = (group.to_owned(), TopicPartitionList::new());
+        for (partition, offset) in offsets {
+            list.add_partition_offset(topic, *partition, Offset::Offset(*offset)).expect("an offset");
+        }
+        self.blocking(move |kafka| {
+            let consumer = plain_consumer(&kafka.bootstrap, &[("group.id", &group)]);
+            consumer.commit(&list, CommitMode::Sync).expect("committing offsets");
+        })
+        .await;
     }
 
     /// The topic's id in Kafka's base64 form. It changes when a topic is deleted and made again.

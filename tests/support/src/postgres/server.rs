@@ -119,6 +119,13 @@ impl PostgresServer {
         .await;
     }
 
+    /// Lets the server outlive this process, on its port and with its data moved out of the reach of later runs. Gives its URL; whoever looks at it
+    /// stops it, by the pid in the first line of `postmaster.pid` in the data folder.
+    pub async fn keep(self) -> String {
+        self.blocking(Instance::keep).await;
+        self.url().to_owned()
+    }
+
     async fn blocking(&self, work: impl FnOnce(&Instance) + Send + 'static) {
         let instance = Arc::clone(&self.instance);
         tokio::task::spawn_blocking(move || work(&instance)).await.expect("a blocking call to the server");
@@ -162,13 +169,32 @@ impl Instance {
     }
 
     fn spawn(&self) -> Guarded {
+        // SIGQUIT ends the postmaster with all of its backends at once.
+        Guarded::spawn(self.command(self.folder.path()), Signal::SIGQUIT).expect("starting postgres")
+    }
+
+    fn keep(&self) {
+        self.stop(Signal::SIGINT);
+        let kept = std::env::temp_dir().join(crate::unique("oncesink-kept"));
+        fs::rename(self.folder.path(), &kept).expect("moving the data folder");
+        let mut command = self.command(&kept);
+        command.process_group(0);
+        drop(command.spawn().expect("starting postgres"));
+        let begin = Instant::now();
+        while let Err(error) = self.ask() {
+            assert!(begin.elapsed() < DEADLINE, "the kept server does not answer: {error}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn command(&self, folder: &Path) -> Command {
         let log = File::options()
             .create(true)
             .append(true)
-            .open(self.folder.path().join("server.log"))
+            .open(folder.join("server.log"))
             .expect("opening the server's log");
         let mut command = unprivileged(&program("postgres"));
-        command.arg("-D").arg(self.folder.path().join("data"));
+        command.arg("-D").arg(folder.join("data"));
         command.arg("-c").arg(format!("port={}", self.port));
         let tuned = TUNING.iter().map(|(key, value)| format!("{key}={value}"));
         let given = self.settings.iter().map(|(key, value)| format!("{key}={value}"));
@@ -177,15 +203,15 @@ impl Instance {
         }
         command.stdin(Stdio::null());
         command.stdout(log.try_clone().expect("sharing the server's log")).stderr(log);
-        // SIGQUIT ends the postmaster with all of its backends at once.
-        Guarded::spawn(command, Signal::SIGQUIT).expect("starting postgres")
+        command
     }
 
     fn ask(&self) -> sqlx::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let mut connection = PgConnection::connect(&self.url).await?;
-            sqlx::query("SELECT 1").execute(&mut connection).await?;
+            let role = "DO $$ BEGIN CREATE ROLE oncesink_with_password; EXCEPTION WHEN duplicate_object THEN NULL; END $$";
+            sqlx::query(role).execute(&mut connection).await?;
             connection.close().await
         })
     }
@@ -205,12 +231,20 @@ impl Drop for Instance {
     }
 }
 
+/// Members of this role need their password; everybody else is trusted. It is made by whoever starts the server.
+const WITH_PASSWORD: &str = "oncesink_with_password";
+
 /// Lays out an initialised data folder that belongs to the server's account.
 fn lay_out(folder: &Workdir) {
     let data = folder.path().join("data");
     let mut copy = Command::new("cp");
     copy.arg("-r").arg(template()).arg(&data);
     run(copy);
+    // The first line that fits decides.
+    let rules = data.join("pg_hba.conf");
+    let trust = fs::read_to_string(&rules).expect("reading the access rules");
+    let demand = format!("host all +{WITH_PASSWORD} 127.0.0.1/32 scram-sha-256\n");
+    fs::write(&rules, demand + &trust).expect("writing the access rules");
     if let Some(user) = account() {
         let mut own = Command::new("chown");
         own.arg("-R").arg(format!("{}:{}", user.uid, user.gid)).arg(folder.path());

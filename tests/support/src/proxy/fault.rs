@@ -10,6 +10,8 @@ pub enum Point {
     /// A COMMIT of a transaction in which a statement with this text ran (`"COPY"`, a table's name): so that the short
     /// transaction of a claim can be told from that of a writer.
     CommitOf(String),
+    /// The same for a ROLLBACK.
+    RollbackOf(String),
     /// A statement that contains this text, simple or prepared.
     Statement(String),
     /// The COPY data message with which a transaction exceeds this many bytes of rows.
@@ -91,6 +93,10 @@ impl Point {
             (Self::Commit, Passing::Statement { commits, .. }) => *commits,
             (Self::CommitOf(text), Passing::Statement { commits, .. }) => {
                 *commits && transaction.statements.iter().any(|sql| sql.contains(text.as_str()))
+            }
+            (Self::RollbackOf(text), Passing::Statement { sql, .. }) => {
+                sql.trim_start().starts_with("ROLLBACK")
+                    && transaction.statements.iter().any(|sql| sql.contains(text.as_str()))
             }
             (Self::Statement(text), Passing::Statement { sql, .. }) => sql.contains(text.as_str()),
             (Self::CopyBytes(bytes), Passing::CopyData) => transaction.copied > *bytes,

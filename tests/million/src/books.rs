@@ -1,0 +1,83 @@
+//! What is in the table, asked of the database alone: count, sum, and the sequence of each partition.
+
+use std::fmt;
+
+use sqlx::Row;
+
+use crate::contender::Contender;
+use crate::orders::PARTITIONS;
+
+/// The account of a contender's table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Books {
+    pub(crate) rows: i64,
+    pub(crate) missing: i64,
+    pub(crate) doubled: i64,
+    /// Sum of the amounts against what was produced, in hundredths.
+    cents: (i64, i64),
+    /// Partitions whose sequence is not 0 to its end, each once.
+    broken: Vec<String>,
+}
+
+const SEQUENCES: &str = "
+    SELECT partition_id, sum(n)::bigint AS rows, count(*) AS different, min(seq) AS first, max(seq) AS last, (sum(cents) * 100)::bigint AS cents
+    FROM (SELECT partition_id, seq, count(*) AS n, sum(amount) AS cents FROM orders GROUP BY partition_id, seq) AS each
+    GROUP BY partition_id ORDER BY partition_id";
+
+impl Books {
+    /// Reads the table.
+    pub(crate) async fn read(contender: &Contender) -> Self {
+        let found = sqlx::query(SEQUENCES).fetch_all(&contender.pool).await.expect("the sequences");
+        let mut books = Self {
+            rows: 0,
+            missing: 0,
+            doubled: 0,
+            cents: (0, contender.orders.cents()),
+            broken: Vec::new(),
+        };
+        let mut different = 0;
+        let mut seen = Vec::new();
+        for row in &found {
+            let partition: i32 = row.get("partition_id");
+            let [rows, distinct, first, last] =
+                ["rows", "different", "first", "last"].map(|name| row.get::<i64, _>(name));
+            let expected = contender.orders.of(partition);
+            books.rows += rows;
+            books.cents.0 += row.get::<i64, _>("cents");
+            different += distinct;
+            seen.push(partition);
+            if (rows, distinct, first, last) != (expected, expected, 0, expected - 1) {
+                books.broken.push(format!(
+                    "partition {partition}: {rows} rows, {distinct} different, {first}..={last} of {expected}"
+                ));
+            }
+        }
+        books
+            .broken
+            .extend((0..PARTITIONS).filter(|p| !seen.contains(p)).map(|p| format!("partition {p}: no row")));
+        books.missing = contender.orders.total() - different;
+        books.doubled = books.rows - different;
+        books
+    }
+
+    /// What is wrong with rows that should be there once.
+    pub(crate) fn faults(&self, rows: i64) -> Vec<String> {
+        let mut faults = self.broken.clone();
+        if (self.rows, self.missing, self.doubled) != (rows, 0, 0) {
+            faults.push(self.to_string());
+        }
+        if self.cents.0 != self.cents.1 {
+            faults.push(format!(
+                "the amounts sum up to {} hundredths instead of {}",
+                self.cents.0, self.cents.1
+            ));
+        }
+        faults
+    }
+}
+
+impl fmt::Display for Books {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rows {}, missing {}, doubled {}", self.rows, self.missing, self.doubled)
+    }
+}

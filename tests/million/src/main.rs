@@ -1,0 +1,115 @@
+//! `million [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
+//! away meanwhile; and by two programs of the usual kind under the same damage, which must fail, or the run proves nothing.
+//!
+//! Exits 0 only if every row is in the table once, the damage was real, and both controls showed what they must.
+
+mod books;
+mod contender;
+mod control;
+mod damage;
+mod instances;
+mod orders;
+mod throttle;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use oncesink_test_support::kafka::{KafkaCluster, KafkaOptions};
+use oncesink_test_support::postgres::PostgresServer;
+
+use crate::books::Books;
+use crate::contender::{Arena, Contender, Kind};
+use crate::damage::Damage;
+
+#[derive(Parser)]
+struct Arguments {
+    /// Leave the database running, and print where it is.
+    #[arg(long)]
+    keep: bool,
+    /// Fewer orders, while working on this program.
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: i64,
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// One of the control programs, as a process of its own.
+    #[command(hide = true)]
+    Control(control::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Some(Role::Control(control)) = arguments.role {
+        return control::run(&control);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(run(&arguments))
+}
+
+async fn run(arguments: &Arguments) -> ExitCode {
+    // A broker's heap for a topic of 300 MB.
+    let (kafka, postgres) =
+        tokio::join!(KafkaCluster::start(KafkaOptions::one().heap_mb(192)), PostgresServer::start());
+    let orders = orders::produce(&kafka, arguments.rows).await;
+    let arena = Arena { kafka: kafka.bootstrap().to_owned(), postgres: postgres.url().to_owned(), orders };
+
+    let naive = contend(&arena, Kind::Naive);
+    let unfenced = contend(&arena, Kind::Unfenced);
+    let (naive, unfenced) = tokio::join!(naive, unfenced);
+    let result = contend(&arena, Kind::Oncesink).await;
+
+    println!("damage: {}", result.damage);
+    println!("control naive: {}", naive.books);
+    println!("control unfenced: {}", unfenced.books);
+    println!("result: {}", result.books);
+    let faults = faults(&naive, &unfenced, &result, arguments.rows);
+    for fault in &faults {
+        eprintln!("failed: {fault}");
+    }
+    if arguments.keep {
+        println!("kept: {}", postgres.keep().await);
+    }
+    if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What came of a contender.
+struct Outcome {
+    damage: Damage,
+    /// Rows written twice before anything was frozen.
+    doubled_by_kills: i64,
+    books: Books,
+}
+
+async fn contend(arena: &Arena, kind: Kind) -> Outcome {
+    let contender = Contender::new(arena, kind).await;
+    let (damage, doubled_by_kills) = damage::inflict(&contender).await;
+    let books = Books::read(&contender).await;
+    eprintln!("{kind}: {damage}; {books}");
+    Outcome { damage, doubled_by_kills, books }
+}
+
+/// Everything that makes the run a failure, or void.
+fn faults(naive: &Outcome, unfenced: &Outcome, result: &Outcome, rows: i64) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (name, outcome) in [("result", result), ("control naive", naive), ("control unfenced", unfenced)] {
+        faults.extend(outcome.damage.shortcomings().into_iter().map(|short| format!("{name}: {short}")));
+    }
+    faults.extend(result.books.faults(rows).into_iter().map(|fault| format!("result: {fault}")));
+    let mut void = |holds: bool, what: &str| {
+        if !holds {
+            faults.push(format!("void: {what}"));
+        }
+    };
+    void(
+        naive.books.missing == 0,
+        "control naive lost rows, which its order cannot: its damage is not the one meant",
+    );
+    void(naive.books.doubled > 0, "control naive shows no duplicates: the kills did no harm");
+    void(unfenced.books.missing == 0, "control unfenced lost rows: its damage is not the one meant");
+    void(unfenced.doubled_by_kills == 0, "control unfenced did not survive the kills");
+    void(unfenced.books.doubled > 0, "control unfenced shows no duplicates: the thaws did no harm");
+    faults
+}
