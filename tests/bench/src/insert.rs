@@ -75,9 +75,21 @@ pub(crate) async fn insert(kafka: &KafkaCluster, postgres: &PostgresServer, plan
         let psql = insert.psql(&file).await;
         let mut line = format!("round {round}: psql {:.0} rows/s", psql.rows_per_second);
         by_psql.push(psql);
-        for (side, runs) in plan.sides.iter().zip(&mut runs) {
+        let mut turns: Vec<_> = plan.sides.iter().zip(&mut runs).collect();
+        if round % 2 == 0 {
+            // No side always comes right behind the same other one.
+            turns.reverse();
+        }
+        for (side, runs) in turns {
             let run = insert.run(side).await;
-            let _ = write!(line, "; {} writers {:.0}, {:.2} µs", side.writers, run.rows_per_second, run.cpu);
+            let _ = write!(
+                line,
+                "; {} writers{} {:.0}, {:.2} µs",
+                side.writers,
+                if side.binary == process::built() { "" } else { " (base)" },
+                run.rows_per_second,
+                run.cpu
+            );
             runs.push(run);
         }
         eprintln!("{line}");
