@@ -83,6 +83,8 @@ pub struct Claimed {
     pub leader_epoch: Option<i32>,
     /// The fence found under the lock, before it was raised: ours, when nobody else has been here.
     pub previous: Fence,
+    /// Whose row it was before this claim, for people.
+    pub owner: Option<String>,
     /// Set when a person ordered a pause.
     pub paused: bool,
 }

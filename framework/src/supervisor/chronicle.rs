@@ -126,7 +126,7 @@ impl Chronicle {
     pub(crate) fn ends(&mut self, ends: &[(TopicPartition, Option<i64>, Ends)], live: &LiveSink) {
         let mut shown = live.partitions();
         for (place, stored, ends) in ends {
-            if let (Some(shown), Some(stored)) = (shown.get_mut(place), stored) {
+            if let Some(shown) = shown.get_mut(place) {
                 shown.ends = Some((*stored, *ends));
             }
         }
@@ -161,6 +161,10 @@ impl Chronicle {
                 "{place} refused: {}. Nothing was touched; {running} partitions flow on. If these offsets are to be taken over: oncesink reset {name} {} --reason \"...\"",
                 halt.reason,
                 place.topic
+            ),
+            HaltState::Paused => tracing::warn!(
+                "{place}{at} paused: {}. {running} partitions flow on. To go on: oncesink resume {name} {place}",
+                halt.reason
             ),
             HaltState::Stopped if halt.bad_record => {
                 let offset = stored.unwrap_or(0);

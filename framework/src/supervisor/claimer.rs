@@ -61,7 +61,7 @@ impl Current {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|place, claim| keep(place, *claim));
     }
 
-    fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
+    pub(crate) fn is(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(place) == Some(&claim)
     }
 }
@@ -272,7 +272,10 @@ impl<S: Store> Claimer<S> {
     /// Checks positions before they are assigned; one that cannot be is confirmed by a second reading before anything stops.
     async fn check(self: Arc<Self>, claimed: Vec<Row>) {
         self.with_ends(claimed, |(want, claim, row), ends| {
-            if Position::of(row.offset, &ends) == Position::Readable {
+            if row.paused {
+                let found = Found::Mine { fence: row.fence, offset: row.offset };
+                self.bring(Brought::Halted { place: want.place, claim, halt: Halt::paused(), found });
+            } else if Position::of(row.offset, &ends) == Position::Readable {
                 self.bring(Brought::of(want, claim, row));
             } else {
                 tokio::spawn(Arc::clone(&self).confirm(want, claim, row));

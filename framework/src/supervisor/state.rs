@@ -15,6 +15,9 @@ use crate::writer::{Break, Gone};
 
 /// A partition whose queue delivers anything but records is read again for this long without progress before it stops.
 const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
+/// A partition that is fenced more often than this within a minute has two owners, and stops.
+const FENCED_MAX: usize = 10;
+const FENCED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Where a partition stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +71,11 @@ impl Halt {
         Self { state: HaltState::Stopped, reason: reason.into(), bad_record: false }
     }
 
+    /// A person wants it so; the reason, for people, stands in the row.
+    pub(crate) fn paused() -> Self {
+        Self { state: HaltState::Paused, reason: "a person ordered it".to_owned(), bad_record: false }
+    }
+
     /// A row that belongs to others.
     pub(crate) fn refused(reason: impl Into<String>) -> Self {
         Self { state: HaltState::Refused, reason: reason.into(), bad_record: false }
@@ -81,6 +89,8 @@ pub(crate) enum HaltState {
     Stopped,
     /// The row belongs to another sink, cluster or topic.
     Refused,
+    /// A person ordered a pause.
+    Paused,
 }
 
 /// One partition.
@@ -102,6 +112,10 @@ pub(crate) struct Partition {
     pub(crate) stored: Option<i64>,
     /// Since when its queue delivers something else than records, without progress.
     broken_since: Option<Duration>,
+    /// When transactions were refused because the row was not mine.
+    fenced: Vec<Duration>,
+    /// Who else had the row last, for people.
+    other: Option<String>,
 }
 
 /// What a claim found out about a row.
@@ -122,6 +136,7 @@ impl Partition {
             Life::Running { .. } => "running",
             Life::Halted(Halt { state: HaltState::Stopped, .. }) => "stopped",
             Life::Halted(Halt { state: HaltState::Refused, .. }) => "refused",
+            Life::Halted(Halt { state: HaltState::Paused, .. }) => "paused",
             _ if self.alone => "blocked",
             _ => "claiming",
         }
@@ -135,6 +150,11 @@ impl Partition {
     /// Whether it waits for a word from outside.
     pub(crate) fn is_halted(&self) -> bool {
         matches!(self.life, Life::Halted(_))
+    }
+
+    /// Whether it is on its way out: the group wants it back, or the sink ends.
+    pub(crate) fn is_leaving(&self) -> bool {
+        matches!(self.life, Life::Leaving { .. })
     }
 
     /// The writer that has it, or has been told to let go of it.
@@ -331,6 +351,13 @@ impl Partitions {
         }
     }
 
+    /// Remembers who had the row before this claim, when that was somebody else.
+    pub(crate) fn name_other(&mut self, place: &TopicPartition, other: Option<&str>) {
+        if let (Some(partition), Some(other)) = (self.map.get_mut(place), other) {
+            partition.other = Some(other.to_owned());
+        }
+    }
+
     /// Whether a claim is still the partition's latest.
     pub(crate) fn is_current(&self, place: &TopicPartition, claim: ClaimNumber) -> bool {
         self.map.get(place).is_some_and(|partition| partition.claim == claim)
@@ -393,7 +420,7 @@ impl Partitions {
             }
             Event::Refenced { place, claim, fence } => {
                 if let Some(partition) = self.current(&place, claim) {
-                    partition.fence = Some(fence);
+                    (partition.fence, partition.seen) = (Some(fence), Some(fence));
                 }
             }
             Event::Gone { place, claim, why } => self.gone(&place, claim, why, &mut effects),
@@ -439,6 +466,8 @@ impl Partitions {
                 seen: None,
                 stored: None,
                 broken_since: None,
+                fenced: Vec::new(),
+                other: None,
             };
             self.map.insert(place.clone(), partition);
             effects.push(Effect::Claim { place, claim, attempts: 0 });
@@ -574,7 +603,20 @@ impl Partitions {
             partition.broken_since.get_or_insert(now);
         }
         let then = match why {
-            Gone::NotMine | Gone::Contended => Then::Claim,
+            Gone::NotMine => {
+                partition.fenced.retain(|at| now.saturating_sub(*at) < FENCED_WITHIN);
+                partition.fenced.push(now);
+                if partition.fenced.len() > FENCED_MAX {
+                    partition.fenced.clear();
+                    let other = partition.other.as_deref().unwrap_or("another process");
+                    Then::Halt(Halt::stopped(format!(
+                        "fenced more than {FENCED_MAX} times within a minute, by {other}: two owners fight over its row"
+                    )))
+                } else {
+                    Then::Claim
+                }
+            }
+            Gone::Contended => Then::Claim,
             Gone::Rewound { .. } | Gone::Odd { .. } => {
                 // Reported with what was found: the claim that follows must not take it for news.
                 partition.stored = None;

@@ -1,6 +1,7 @@
 //! What runs beside the writer's thread: connect, open the sink, encode when that was not done before, one transaction.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,7 +50,11 @@ impl Prepared {
         if self.encoded_by == Some(sink.number) {
             return Ok(());
         }
-        let encoded = sink.sink.encode(&self.batch)?;
+        // On the writer's own thread a panic would end more than this connector's sink, and name nobody.
+        let encoding = AssertUnwindSafe(|| sink.sink.encode(&self.batch));
+        let encoded = catch_unwind(encoding).unwrap_or_else(|_| {
+            Err(Failure::fatal(format!("the connector {:?} panicked while it encoded", K::KIND)).into())
+        })?;
         self.batch.set_encoded(encoded);
         self.encoded_by = Some(sink.number);
         Ok(())

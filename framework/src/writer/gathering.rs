@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::batch::{Part, SliceBuilder};
 use crate::record::TopicPartition;
+use crate::writer::holdings::First;
 
 /// How often progress without rows may begin a transaction of its own.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -124,5 +125,50 @@ impl Gathering {
             .collect();
         parts.sort_by(|a, b| a.topic_partition().cmp(b.topic_partition()));
         parts
+    }
+
+    /// What was gathered: partition, number of records, and the first of them.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&TopicPartition, usize, Option<First>)> {
+        self.builders.iter().map(|(place, builder)| {
+            let first = builder.first().map(|(from, timestamp)| First { from, timestamp });
+            (place, builder.len(), first)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes records `from..to` of a partition.
+    fn gather(gathering: &mut Gathering, partition: i32, from: i64, to: i64) {
+        let place = gathering.place("t", partition);
+        for offset in from..to {
+            gathering.builder(&place, from).push(offset, None, None, None, Some(b"v"), []);
+            gathering.pushed(1, Instant::now());
+        }
+    }
+
+    fn closed(gathering: &mut Gathering) -> Vec<(i32, i64, i64, usize)> {
+        let told = |part: &Part| {
+            let interval = part.interval();
+            (part.topic_partition().partition, interval.from, interval.to, part.len())
+        };
+        gathering.close(Instant::now()).iter().map(told).collect()
+    }
+
+    #[test]
+    fn what_was_discarded_does_not_come_back() {
+        let limits = BatchLimits { rows: 10, bytes: 100, linger: Duration::ZERO };
+        let mut gathering = Gathering::new(limits);
+        gather(&mut gathering, 0, 5, 10);
+        gather(&mut gathering, 1, 0, 4);
+        let place = gathering.place("t", 0);
+        assert_eq!(gathering.discard(&place), 5);
+        assert!(!gathering.is_full());
+        // The partition comes back at the offset where it was.
+        gather(&mut gathering, 0, 5, 8);
+        assert_eq!(closed(&mut gathering), [(0, 5, 8, 3), (1, 0, 4, 4)]);
+        assert_eq!(closed(&mut gathering), []);
     }
 }

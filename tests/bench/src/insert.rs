@@ -5,17 +5,17 @@
 //! command, from its beginning to its commit, without its start and connection.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use oncesink::sqlx::Row;
 use oncesink_test_support::kafka::{KafkaCluster, Record};
 use oncesink_test_support::postgres::{PostgresServer, Schema};
 
-use crate::report::{Figure, median, span};
+use crate::report::{Figure, least, median, most, span};
 use crate::{cost, data, process, psql};
 
 const PARTITIONS: i32 = 6;
-/// Records of the run that warms the servers up and checks the path.
+/// Records that are made at once.
 const PRODUCE_CHUNK: u64 = 50_000;
 
 /// One run of the command.
@@ -32,6 +32,12 @@ struct Run {
     phases: Vec<(&'static str, f64)>,
 }
 
+/// One load by psql.
+struct Loaded {
+    rows_per_second: f64,
+    postgres_cpu: f64,
+}
+
 struct Insert<'s> {
     kafka: &'s KafkaCluster,
     postgres: &'s PostgresServer,
@@ -41,70 +47,80 @@ struct Insert<'s> {
     runs: usize,
 }
 
-pub(crate) async fn insert(
-    kafka: &KafkaCluster,
-    postgres: &PostgresServer,
-    rows: u64,
-    writers: &[usize],
-    rounds: usize,
-) -> Vec<Figure> {
-    eprintln!("insert: {rows} records into {PARTITIONS} partitions ...");
-    let mut insert = Insert::new(kafka, postgres, rows).await;
+/// What to run: each round psql, then every side.
+pub(crate) struct Plan {
+    pub(crate) rows: u64,
+    pub(crate) rounds: usize,
+    pub(crate) sides: Vec<Side>,
+}
+
+/// A build of the command and its number of writers.
+pub(crate) struct Side {
+    pub(crate) writers: usize,
+    pub(crate) binary: PathBuf,
+}
+
+pub(crate) async fn insert(kafka: &KafkaCluster, postgres: &PostgresServer, plan: &Plan) -> Vec<Figure> {
+    eprintln!("insert: {} records in {PARTITIONS} partitions ...", plan.rows);
+    let mut insert = Insert::new(kafka, postgres, plan.rows).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("orders.copy");
-    insert.run(1).await;
+    // Warms the servers up, and gives the rows that psql is to write.
+    insert.run(&Side { writers: 1, binary: process::built() }).await;
     psql::dump(insert.schema.url(), &file);
 
     let mut by_psql = Vec::new();
-    let mut runs: Vec<Vec<Run>> = writers.iter().map(|_| Vec::new()).collect();
-    for round in 1..=rounds {
-        let mut line = format!("round {round}:");
-        by_psql.push(insert.psql(&file).await);
-        let _ = write!(line, " psql {:.0}", by_psql.last().expect("a run"));
-        for (writers, runs) in writers.iter().zip(&mut runs) {
-            let run = insert.run(*writers).await;
-            let _ = write!(line, ", {writers} writers {:.0}", run.rows_per_second);
+    let mut runs: Vec<Vec<Run>> = plan.sides.iter().map(|_| Vec::new()).collect();
+    for round in 1..=plan.rounds {
+        let psql = insert.psql(&file).await;
+        let mut line = format!("round {round}: psql {:.0} rows/s", psql.rows_per_second);
+        by_psql.push(psql);
+        for (side, runs) in plan.sides.iter().zip(&mut runs) {
+            let run = insert.run(side).await;
+            let _ = write!(line, "; {} writers {:.0}, {:.2} µs", side.writers, run.rows_per_second, run.cpu);
             runs.push(run);
         }
-        eprintln!("{line} rows/s");
+        eprintln!("{line}");
     }
-    let psql_cpu = insert.psql_server_cpu(&file).await;
-    let figures = writers.iter().zip(&runs).map(|(writers, runs)| figure(*writers, runs, &by_psql, psql_cpu));
+    let figures = plan.sides.iter().zip(&runs).map(|(side, runs)| figure(side, runs, &by_psql));
     figures.collect()
 }
 
-fn figure(writers: usize, runs: &[Run], by_psql: &[f64], psql_cpu: f64) -> Figure {
-    let ratios = runs.iter().zip(by_psql).map(|(run, psql)| run.rows_per_second / psql).collect();
+fn figure(side: &Side, runs: &[Run], by_psql: &[Loaded]) -> Figure {
+    let ratios = runs.iter().zip(by_psql).map(|(run, psql)| run.rows_per_second / psql.rows_per_second);
     let all = |of: fn(&Run) -> f64| runs.iter().map(of).collect::<Vec<_>>();
+    let psql = |of: fn(&Loaded) -> f64| by_psql.iter().map(of).collect::<Vec<_>>();
     let mut note = format!(
         "{} rows/s, psql {} rows/s\n\
          {:.0} transactions of {:.0} rows (median); first commit {:.2} s after the start; peak memory {:.0} MB\n\
-         CPU a row: sink {:.2} µs between first and last commit; over the whole run postgres {:.2} µs (psql's rows {psql_cpu:.2} µs), kafka {:.2} µs",
+         CPU a row: sink {:.2} ({:.2}..{:.2}) µs between first and last commit; over the whole run postgres {:.2} µs (psql's rows {:.2} µs), kafka {:.2} µs",
         span(&all(|run| run.rows_per_second)),
-        span(by_psql),
+        span(&psql(|psql| psql.rows_per_second)),
         median(&all(|run| run.transactions as f64)),
         median(&all(|run| run.rows_median)),
         median(&all(|run| run.first_commit)),
         median(&all(|run| run.peak_mb)),
         median(&all(|run| run.cpu)),
+        least(&all(|run| run.cpu)),
+        most(&all(|run| run.cpu)),
         median(&all(|run| run.postgres_cpu)),
+        median(&psql(|psql| psql.postgres_cpu)),
         median(&all(|run| run.kafka_cpu)),
     );
     if let Some(last) = runs.last() {
-        let threads: Vec<_> = last.threads.iter().map(|(name, cpu)| format!("{name} {cpu:.2}")).collect();
-        let phases: Vec<_> =
-            last.phases.iter().map(|(phase, took)| format!("{phase} {:.1} ms", took * 1000.0)).collect();
-        let _ = write!(
-            note,
-            "\nlast run: µs a row by thread: {}; a transaction: {}",
-            threads.join(", "),
-            phases.join(", ")
-        );
+        let threads = last.threads.iter().map(|(name, cpu)| format!("{name} {cpu:.2}"));
+        let phases = last.phases.iter().map(|(phase, took)| format!("{phase} {:.1}", took * 1000.0));
+        let (threads, phases) =
+            (threads.collect::<Vec<_>>().join(", "), phases.collect::<Vec<_>>().join(", "));
+        let _ = write!(note, "\nlast run: µs a row by thread: {threads}; ms a transaction: {phases}");
+    }
+    if side.binary != process::built() {
+        let _ = write!(note, "\nby {}", side.binary.display());
     }
     let (name, target) =
-        if writers == 1 { ("insert_one_writer", ">= 0.9") } else { ("insert_two_writers", ">= 1.2") };
+        if side.writers == 1 { ("insert_one_writer", ">= 0.9") } else { ("insert_two_writers", ">= 1.2") };
     let against = "one psql binary \\copy of the same rows (rows/s)";
-    Figure { name, against, ratios, target, note }
+    Figure { name, against, ratios: ratios.collect(), target, note }
 }
 
 impl<'s> Insert<'s> {
@@ -120,7 +136,7 @@ impl<'s> Insert<'s> {
         }
         let schema = postgres.schema("bench_insert").await;
         let insert = Self { kafka, postgres, schema, topic, rows, runs: 0 };
-        process::run(&insert.config(1), &["migrate"]).await;
+        process::run(&process::built(), &insert.config(1), &["migrate"]).await;
         insert
     }
 
@@ -128,7 +144,7 @@ impl<'s> Insert<'s> {
     fn config(&self, writers: usize) -> String {
         format!(
             "[kafka]\nbrokers = \"{}\"\n\n[http]\nlisten = \"127.0.0.1:0\"\n\n[sinks.orders]\ntopics = [\"{}\"]\ngroup = \"bench-{}\"\n\
-             writers = {writers}\ntable = \"orders\"\ntarget = {{ kind = \"postgres\", url = \"{}\" }}\n",
+             writers = {writers}\ntable = {{ table = \"orders\" }}\ntarget = {{ kind = \"postgres\", url = \"{}\" }}\n",
             self.kafka.bootstrap(),
             self.topic,
             self.runs,
@@ -147,29 +163,23 @@ impl<'s> Insert<'s> {
         self.schema.execute("CHECKPOINT").await;
     }
 
-    async fn psql(&mut self, file: &Path) -> f64 {
-        self.fresh().await;
-        let (url, path) = (self.schema.url().to_owned(), file.to_owned());
-        let seconds = tokio::task::spawn_blocking(move || psql::load(&url, &path)).await.expect("psql");
-        assert_eq!(self.schema.count("orders").await as u64, self.rows);
-        self.rows as f64 / seconds
-    }
-
-    /// Microseconds of the server's CPU a row, for one more run of psql.
-    async fn psql_server_cpu(&mut self, file: &Path) -> f64 {
+    async fn psql(&mut self, file: &Path) -> Loaded {
         self.fresh().await;
         let before = cost::family(self.postgres.pid());
         let (url, path) = (self.schema.url().to_owned(), file.to_owned());
-        tokio::task::spawn_blocking(move || psql::load(&url, &path)).await.expect("psql");
-        (cost::family(self.postgres.pid()) - before) * 1e6 / self.rows as f64
+        let seconds = tokio::task::spawn_blocking(move || psql::load(&url, &path)).await.expect("psql");
+        let spent = cost::family(self.postgres.pid()) - before;
+        let rows = self.rows as f64;
+        assert_eq!(self.schema.count("orders").await as u64, self.rows);
+        Loaded { rows_per_second: rows / seconds, postgres_cpu: spent * 1e6 / rows }
     }
 
-    async fn run(&mut self, writers: usize) -> Run {
+    async fn run(&mut self, side: &Side) -> Run {
         self.fresh().await;
         let broker = self.kafka.broker(1).pid();
         let before = (cost::family(self.postgres.pid()), cost::family(broker));
         let started = cost::now();
-        let watched = process::run(&self.config(writers), &["run", "--until-end"]).await;
+        let watched = process::run(&side.binary, &self.config(side.writers), &["run", "--until-end"]).await;
         let after = (cost::family(self.postgres.pid()), cost::family(broker));
         let commits = self.commits().await;
         let (Some(first), Some(last)) = (commits.first().copied(), commits.last().copied()) else {

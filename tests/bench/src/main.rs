@@ -1,4 +1,4 @@
-//! `oncesink-bench [--quick] [--json FILE] [NAME...]`: every figure is a ratio to what one would do by hand, and both sides were measured in this run.
+//! `oncesink-bench [--quick] [--json FILE] [--base BINARY] [NAME...]`: every figure is a ratio to what one would do by hand, and both sides were measured in this run.
 //!
 //! Invariant: the sides take turns (A B A B ...), a round gives one ratio, the median of the rounds is the figure. Must not: compare with a number of
 //! another run; absolute figures are printed for people, beside their ratio.
@@ -12,6 +12,8 @@ mod psql;
 mod report;
 mod transaction;
 
+use std::path::PathBuf;
+
 use oncesink_test_support::kafka::{KafkaCluster, KafkaOptions};
 use oncesink_test_support::postgres::PostgresServer;
 
@@ -21,22 +23,25 @@ use crate::report::{Figure, Report};
 struct Asked {
     quick: bool,
     json: Option<String>,
+    /// An earlier build of the command, to take turns with this one.
+    base: Option<PathBuf>,
     names: Vec<String>,
 }
 
 impl Asked {
     fn read() -> Result<Self, String> {
-        let mut asked = Self { quick: false, json: None, names: Vec::new() };
+        let mut asked = Self { quick: false, json: None, base: None, names: Vec::new() };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => asked.quick = true,
                 "--json" => asked.json = Some(arguments.next().ok_or("--json needs a file")?),
+                "--base" => asked.base = Some(arguments.next().ok_or("--base needs a binary")?.into()),
                 name if report::NAMES.contains(&name) => asked.names.push(name.to_owned()),
                 other => {
                     let names = report::NAMES.join(" ");
                     return Err(format!(
-                        "unknown: {other}\nusage: scripts/bench [--quick] [--json FILE] [NAME...]\nnames: {names}"
+                        "unknown: {other}\nusage: scripts/bench [--quick] [--json FILE] [--base BINARY] [NAME...]\nnames: {names}"
                     ));
                 }
             }
@@ -100,10 +105,12 @@ async fn measure(asked: &Asked) -> Vec<Figure> {
     if one || two {
         let kafka = KafkaCluster::start(KafkaOptions::one().heap_mb(256)).await;
         let rows = if asked.quick { 200_000 } else { 400_000 };
-        let mut writers = Vec::new();
-        writers.extend(one.then_some(1));
-        writers.extend(two.then_some(2));
-        figures.extend(insert::insert(&kafka, &postgres, rows, &writers, asked.rounds()).await);
+        let mut plan = insert::Plan { rows, rounds: asked.rounds(), sides: Vec::new() };
+        for writers in [one.then_some(1), two.then_some(2)].into_iter().flatten() {
+            plan.sides.push(insert::Side { writers, binary: process::built() });
+            plan.sides.extend(asked.base.clone().map(|binary| insert::Side { writers, binary }));
+        }
+        figures.extend(insert::insert(&kafka, &postgres, &plan).await);
     }
     cost::print_load();
     figures

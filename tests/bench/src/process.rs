@@ -1,7 +1,7 @@
 //! The real command as a child, watched while it runs: threads, memory, its own metrics.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use oncesink_test_support::process::{Launch, Process};
@@ -22,18 +22,22 @@ pub(crate) struct Watched {
 }
 
 /// The command that was built beside this program.
-pub(crate) fn command(config: &str, args: &[&str]) -> Launch {
+pub(crate) fn built() -> PathBuf {
     let ours = std::env::current_exe().expect("the path of this program");
-    let binary: PathBuf = ours.with_file_name("oncesink");
+    let binary = ours.with_file_name("oncesink");
     assert!(binary.exists(), "{}: not built; run scripts/bench", binary.display());
+    binary
+}
+
+fn command(binary: &Path, config: &str, args: &[&str]) -> Launch {
     let mut all = vec!["--config", "oncesink.toml"];
     all.extend(args);
     Launch::new(binary).file("oncesink.toml", config).args(all)
 }
 
 /// Runs the command to its end, which must be a good one.
-pub(crate) async fn run(config: &str, args: &[&str]) -> Watched {
-    let process = command(config, args).start();
+pub(crate) async fn run(binary: &Path, config: &str, args: &[&str]) -> Watched {
+    let process = command(binary, config, args).start();
     let (mut samples, mut metrics) = (Vec::new(), BTreeMap::new());
     let began = std::time::Instant::now();
     while process.is_running() {

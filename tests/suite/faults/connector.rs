@@ -6,7 +6,7 @@ use std::time::Duration;
 use oncesink::config::Secret;
 use oncesink::postgres::{Postgres, PostgresConfig, Tx};
 use oncesink::{
-    BadRecord, Batch, BatchLimits, Class, ConfigSource, Ended, Failure, Reason, Sink, SinkError,
+    BadRecord, Batch, BatchLimits, Class, ConfigSource, Encoded, Ended, Failure, Reason, Sink, SinkError,
     SinkSettings, SinkTask, Written, async_trait, sqlx,
 };
 
@@ -24,6 +24,7 @@ enum Vice {
     MiscountsRecords,
     InventsBadRecords,
     Panics,
+    PanicsWhileEncoding,
 }
 
 #[derive(Clone, serde::Deserialize)]
@@ -45,6 +46,11 @@ impl Sink<Postgres> for Crooked {
 
     fn target(&self, _topic: &str) -> String {
         self.0.table.clone()
+    }
+
+    fn encode(&self, _batch: &Batch) -> Result<Encoded, SinkError> {
+        assert_ne!(self.0.vice, Vice::PanicsWhileEncoding, "by order");
+        Ok(Encoded::default())
     }
 
     async fn write(&self, tx: &mut Tx, batch: &Batch) -> Result<Written, SinkError> {
@@ -82,7 +88,7 @@ impl Sink<Postgres> for Crooked {
                 .into());
             }
             Vice::Panics => panic!("by order"),
-            Vice::None => "SELECT 1",
+            Vice::None | Vice::PanicsWhileEncoding => "SELECT 1",
         };
         sqlx::Executor::execute(tx.sql(), statement).await?;
         Ok(Written::records(offsets.len()))
@@ -171,4 +177,5 @@ async fn one_that_calls_records_bad_that_it_was_not_given_is_ended_and_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_panics_is_ended_and_named() {
     fatal("panics", Vice::Panics, "\"crooked\" panicked").await;
+    fatal("encodes", Vice::PanicsWhileEncoding, "\"crooked\" panicked while it encoded").await;
 }

@@ -90,6 +90,8 @@ async fn c011_a_database_away_for_longer_than_the_poll_limit_costs_no_membership
     assert!(back.elapsed() < Duration::from_secs(8), "resumed after {:?}", back.elapsed());
     rig.all_once().await;
     assert_eq!(rebalances().await, before);
+    let fenced = metric::sum(&address, "oncesink_fenced_total", &[]).await;
+    assert_eq!(fenced, 0.0, "what waited behind the failing batch was kept: {}", process.text());
     process.terminate();
     assert_eq!(process.wait_exit(PATIENCE).await, 0);
 }

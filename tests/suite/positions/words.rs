@@ -119,3 +119,23 @@ async fn a_refused_partition_notices_a_reset_that_comes_at_once() {
     eventually_within(PATIENCE, || rig.schema.count(&rig.topic), |count| *count == 15).await;
     end(process).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_in_the_row_is_obeyed_until_a_resume() {
+    let mut rig = Rig::new("pause", 2).await;
+    rig.produce(10).await;
+    rig.run_until_end().await;
+    rig.schema
+        .execute("UPDATE kafka_offsets SET state = 'paused', state_reason = 'repairs' WHERE partition_id = 0")
+        .await;
+    rig.produce(5).await;
+    let process = rig.run();
+    let place = format!("{}/0", rig.topic);
+    says(&process, &[&format!("{place}@10 paused"), &format!("oncesink resume ledger {place}")]).await;
+    stands_at(&rig, &rig.topic, 1, 15).await;
+    assert_eq!(rig.stored(0).await, 10);
+    assert_eq!(column(&rig, &rig.topic, 0, "state_reason").await.as_deref(), Some("repairs"));
+    verb(&rig, &["resume", &place]).await;
+    rig.all_once().await;
+    end(process).await;
+}

@@ -141,6 +141,7 @@ struct Locked {
     topic_id: Option<String>,
     sink: Option<String>,
     leader_epoch: Option<i32>,
+    owner: Option<String>,
     paused: bool,
 }
 
@@ -154,6 +155,7 @@ impl Locked {
             topic_id: row.try_get("topic_id")?,
             sink: row.try_get("sink")?,
             leader_epoch: row.try_get("leader_epoch")?,
+            owner: row.try_get("owner")?,
             paused: state.as_deref() == Some("paused"),
         })
     }
@@ -172,6 +174,7 @@ impl Locked {
             offset: self.offset,
             leader_epoch: self.leader_epoch,
             previous: self.fence,
+            owner: self.owner.clone(),
             paused: self.paused,
         }
     }
@@ -192,7 +195,7 @@ async fn lock(
 ) -> Result<HashMap<TopicPartition, Locked>, Failure> {
     let names = control.names();
     let statement = format!(
-        "SELECT o.topic, o.partition_id, o.last_offset, o.owner_epoch, o.owner_token, o.cluster_id, o.topic_id, o.sink, o.leader_epoch, o.state
+        "SELECT o.topic, o.partition_id, o.last_offset, o.owner_epoch, o.owner_token, o.cluster_id, o.topic_id, o.sink, o.leader_epoch, o.owner, o.state
          FROM {} AS o
          JOIN UNNEST($2::text[], $3::integer[]) AS w (topic, partition_id)
            ON o.topic = w.topic AND o.partition_id = w.partition_id

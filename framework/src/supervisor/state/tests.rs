@@ -60,6 +60,27 @@ fn a_partition_is_assigned_at_its_claims_offset_after_its_writer_acknowledged() 
 }
 
 #[test]
+fn every_assignment_begins_where_its_own_claim_found_the_row() {
+    let (mut machine, claims) = running(1);
+    machine.step(Event::Stored { place: place(0), claim: claims[0], offset: 9, fence: fence(1) });
+    machine.step(Event::Revoked(vec![place(0)]));
+    machine.step(Event::Released { place: place(0), claim: claims[0] });
+    let effects = machine.step(Event::Assigned { places: vec![place(0)], tenure: Tenure(2) });
+    let [Effect::Claim { claim, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    let claim = *claim;
+    // Meanwhile others stored up to 20.
+    let start = Start { offset: 20, leader_epoch: Some(3) };
+    let effects = machine.step(Event::Claimed { place: place(0), claim, fence: fence(4), start });
+    assert!(
+        matches!(effects.last(), Some(Effect::HandOver { start: told, fence: with, .. }) if (*told, *with) == (start, fence(4))),
+        "{effects:?}"
+    );
+    let effects = machine.step(Event::HandedOver { place: place(0), claim });
+    let [Effect::Assign { start: told, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(*told, start);
+}
+
+#[test]
 fn partitions_are_spread_over_the_writers() {
     let (machine, _) = running(6);
     let mut loads = [0; 2];
@@ -95,6 +116,7 @@ fn what_an_older_claim_brings_is_dropped() {
 fn fenced_is_claimed_again_and_never_given_up() {
     let (mut machine, mut claims) = running(1);
     for attempts in 1..20 {
+        machine.step(Event::Tick(Duration::from_secs(6 * u64::from(attempts))));
         let effects = machine.step(Event::Gone { place: place(0), claim: claims[0], why: Gone::NotMine });
         assert!(matches!(effects.as_slice(), [Effect::Release { finish: false, .. }]), "{effects:?}");
         let effects = machine.step(Event::Released { place: place(0), claim: claims[0] });
@@ -202,6 +224,65 @@ fn a_stop_finishes_transactions_and_ends_when_all_have_let_go() {
     let effects = machine.step(Event::Released { place: place(1), claim: claims[1] });
     assert_eq!(effects, [Effect::Drained]);
     assert_eq!(Partitions::new(1).step(Event::Shutdown), [Effect::Drained], "nothing was open");
+}
+
+#[test]
+fn ten_minutes_without_progress_behind_a_damaged_batch_stop_a_partition_and_progress_counts_anew() {
+    let minutes = |minutes: u64| Event::Tick(Duration::from_secs(60 * minutes));
+    let broken = |claim| Event::Gone { place: place(0), claim, why: Gone::Broken(Break::Error) };
+    let (mut machine, claims) = running(2);
+    machine.step(minutes(1));
+    machine.step(broken(claims[0]));
+    assert_eq!(machine.step(minutes(10)), []);
+    machine.step(Event::Stored { place: place(0), claim: claims[0], offset: 9, fence: fence(1) });
+    assert_eq!(machine.step(minutes(11)), [], "it moved on meanwhile");
+    machine.step(broken(claims[0]));
+    machine.step(Event::Released { place: place(0), claim: claims[0] });
+    machine.step(Event::Unassigned(vec![place(0)]));
+    let effects = machine.step(minutes(21));
+    let [Effect::Halted { place: stuck, halt }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert!(*stuck == place(0) && halt.reason.contains("at offset 9 for 10 minutes"), "{halt:?}");
+    assert_eq!(machine.step(minutes(40)), [], "once");
+    assert_eq!(machine.get(&place(1)).map(Partition::state), Some("running"));
+}
+
+#[test]
+fn more_than_ten_fences_within_a_minute_stop_a_partition_and_name_the_other_owner() {
+    let fenced = |machine: &mut Partitions, seconds: u64| {
+        machine.step(Event::Tick(Duration::from_secs(seconds)));
+        let claim = machine.get(&place(0)).expect("here").claim;
+        machine.step(Event::Gone { place: place(0), claim, why: Gone::NotMine });
+        machine.step(Event::Released { place: place(0), claim });
+        let effects = machine.step(Event::Unassigned(vec![place(0)]));
+        let claim = machine.get(&place(0)).expect("here").claim;
+        machine.step(Event::Claimed { place: place(0), claim, fence: fence(2), start: START });
+        machine.name_other(&place(0), Some("elsewhere/7"));
+        effects
+    };
+    let (mut machine, _) = running(1);
+    // Once in six seconds is ten times a minute, which is no fight.
+    for count in 0..30 {
+        assert!(matches!(fenced(&mut machine, count * 6).as_slice(), [Effect::Claim { .. }]));
+    }
+    for count in 0..10 {
+        assert!(matches!(fenced(&mut machine, 1000 + count).as_slice(), [Effect::Claim { .. }]));
+    }
+    let effects = fenced(&mut machine, 1011);
+    let [Effect::Halted { halt, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert!(halt.reason.contains("by elsewhere/7"), "{halt:?}");
+}
+
+#[test]
+fn what_a_claim_found_is_compared_with_later_looks_and_only_what_is_mine_is_written_to() {
+    let (mut machine, claims) = assigned(3);
+    machine.learn(&place(0), claims[0], Found::Others(Some(fence(8))));
+    machine.learn(&place(1), claims[1], Found::Mine { fence: fence(3), offset: 100 });
+    machine.learn(&place(2), ClaimNumber(99), Found::Mine { fence: fence(3), offset: 100 });
+    let known =
+        |partition| machine.get(&place(partition)).map(|known| (known.fence, known.seen, known.stored));
+    assert_eq!(known(0), Some((None, Some(fence(8)), None)));
+    assert_eq!(known(1), Some((Some(fence(3)), Some(fence(3)), Some(100))));
+    assert_eq!(known(2), Some((None, None, None)), "of another claim");
 }
 
 /// A group, a consumer, claims and writers that answer in any order.

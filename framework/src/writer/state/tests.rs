@@ -123,6 +123,40 @@ fn records_are_taken_only_at_or_above_the_next_offset_of_a_partition_that_is_her
 }
 
 #[test]
+fn an_end_of_partition_never_passes_over_records_that_were_not_taken() {
+    // Records 3.. are behind an event that is no record: not taken, still to be read when the partition comes back.
+    let mut broken = writer(1, 3);
+    broken.step(Event::Broken { place: place(0), why: Break::Error });
+    assert_eq!(broken.take(&place(0), 3), Taken::Unwanted);
+    assert_eq!(broken.pass(&place(0), 10), Taken::Unwanted);
+    // Taken and queued ones are within the slice that the end closes.
+    let mut queued = writer(1, 3);
+    assert_eq!(queued.pass(&place(0), 10), Taken::From(3));
+    assert_eq!(queued.take(&place(0), 5), Taken::Below);
+}
+
+#[test]
+fn records_before_a_damaged_batch_are_stored_before_its_partition_leaves() {
+    let (mut writer, _) = gathered(2, 2);
+    assert_eq!(writer.take(&place(0), 2), Taken::From(2), "taken, and not yet gathered");
+    let broken = |why| Event::Broken { place: place(0), why };
+    assert_eq!(writer.step(broken(Break::Error)), []);
+    assert_eq!(gone(&writer.step(Event::Committed)), []);
+    writer.step(Event::Gathered { parts: vec![part(0, 2, 3)] });
+    let effects = writer.step(Event::Committed);
+    assert_eq!((stored(&effects), gone(&effects)), (vec![(0, 3)], vec![(0, Gone::Broken(Break::Error))]));
+
+    let (mut writer, _) = gathered(1, 2);
+    let effects = writer.step(broken(Break::Truncated));
+    assert_eq!(
+        gone(&effects),
+        [(0, Gone::Broken(Break::Truncated))],
+        "what was read of another log is dropped"
+    );
+    assert_eq!(gone(&writer.step(Event::Committed)), [], "once");
+}
+
+#[test]
 fn one_run_carries_all_partitions_and_a_commit_stores_each() {
     let (mut writer, effects) = gathered(3, 2);
     assert_eq!(runs(&effects), [[(0, 0, 2), (1, 0, 2), (2, 0, 2)]]);

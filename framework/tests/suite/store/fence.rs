@@ -37,6 +37,30 @@ async fn copies(bench: &Bench) -> (i64, i64) {
 }
 
 #[tokio::test]
+async fn c177_of_redelivered_batches_only_what_begins_at_the_stored_offset_is_applied() {
+    let bench = bench("fence_ranges").await;
+    let store = bench.store();
+    let fence = bench.claim(&store, 0).await.fence;
+    // 10 and 11 are applied; then batches come again that overlap in every way. The writer cuts what it knows to be stored; the fence alone must do as well.
+    for (from, to, applied) in [
+        (10, 12, true),
+        (9, 12, false),
+        (10, 11, false),
+        (10, 12, false),
+        (11, 13, false),
+        (11, 12, false),
+        (13, 20, false),
+        (12, 21, true),
+        (15, 18, false),
+        (12, 21, false),
+    ] {
+        assert_eq!(write(&store, &step(0, fence, from, to)).await, applied, "{from}..{to}");
+    }
+    assert_eq!(copies(&bench).await, (11, 11));
+    assert_eq!(bench.offset(0).await, 21);
+}
+
+#[tokio::test]
 async fn a_stale_owner_matches_nothing() {
     let bench = bench("fence_stale").await;
     let store = bench.store();

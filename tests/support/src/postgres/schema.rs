@@ -92,4 +92,9 @@ impl Schema {
     pub async fn guard_offsets(&self) {
         self.execute(guard::TRIGGER).await;
     }
+
+    /// How often that error came, whatever became of it. The offsets must be guarded.
+    pub async fn silent_rewinds(&self) -> i64 {
+        self.value(guard::REFUSED).await
+    }
 }

@@ -44,6 +44,7 @@ async fn a_silent_rewind_is_refused() {
     let error = refused.into_database_error().unwrap();
     assert_eq!(error.code().unwrap(), "XX001");
     assert!(error.message().contains("silent rewind of t/0 in group g: 12 to 11"), "{error}");
+    assert_eq!(schema.silent_rewinds().await, 1, "counted, though it was rolled back");
     assert_eq!(schema.value::<i64>("SELECT last_offset FROM kafka_offsets").await, 12);
 }
 
