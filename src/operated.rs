@@ -1,7 +1,5 @@
 //! What the command asks of a store beside what the runtime asks: tables made, looked at, and moved by a person's word.
 
-use std::str::FromStr;
-
 use async_trait::async_trait;
 use oncesink::config::{Secret, SinkSection};
 use oncesink::postgres::{Meaning, Moved, Postgres, PostgresConfig, Preflight, Reset, StatusRow, VerbError};
@@ -53,9 +51,7 @@ impl Operated for Postgres {
     const SCHEMES: &'static [&'static str] = &["postgres", "postgresql"];
 
     fn check_url(url: &str) -> Result<(), String> {
-        oncesink::sqlx::postgres::PgConnectOptions::from_str(url)
-            .map(drop)
-            .map_err(|_| "this is not of the form postgres://user@host:port/database?sslmode=...".to_owned())
+        oncesink::postgres::check_url(url)
     }
 
     fn of(sink: &SinkSection, group: &str, who: &str) -> Result<Self, Failure> {

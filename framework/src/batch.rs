@@ -205,6 +205,11 @@ impl SliceBuilder {
         self.slice.entries.len()
     }
 
+    /// Where the slice begins, and the timestamp of its first record; none without a record.
+    pub(crate) fn first(&self) -> Option<(i64, Option<i64>)> {
+        self.slice.entries.first().map(|entry| (self.slice.interval.from, entry.timestamp))
+    }
+
     /// Whether no record was taken; offsets may have been passed over all the same.
     pub fn is_empty(&self) -> bool {
         self.slice.entries.is_empty()

@@ -88,6 +88,13 @@ impl Failure {
         self
     }
 
+    /// Puts a sink's name where its connector, which does not know it, wrote `[sinks.<name>`.
+    #[must_use]
+    pub fn of_sink(mut self, name: &str) -> Self {
+        self.message = self.message.replace("[sinks.<name>", &format!("[sinks.{name}"));
+        self
+    }
+
     /// Adds the underlying error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Source>) -> Self {

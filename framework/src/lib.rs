@@ -15,14 +15,16 @@ pub use batch::{Batch, Encoded, Part, Slice, SliceBuilder, SliceEnd};
 mod error;
 pub use error::{BadRecord, Class, CommitFailure, DataError, Failure, Reason, SinkError};
 mod sink;
-pub use sink::{Sink, Written};
+pub use sink::Sink;
+mod written;
+pub use written::{Counts, Written};
 
 pub mod store;
 
 mod writer;
 pub use writer::{BatchLimits, ConfigSource};
 mod supervisor;
-pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run};
+pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run, unanswered};
 
 pub use async_trait::async_trait;
 #[cfg(feature = "postgres")]

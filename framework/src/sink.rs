@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::batch::{Batch, Encoded};
 use crate::error::SinkError;
 use crate::store::Store;
+use crate::written::Written;
 
 /// Writes the rows of a batch into the transaction that also moves the stored offsets.
 ///
@@ -63,30 +64,4 @@ pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
     /// # Errors
     /// See the trait. After any error the transaction is rolled back.
     async fn write(&self, tx: &mut S::Tx, batch: &Batch) -> Result<Written, SinkError>;
-}
-
-/// The books: what became of the records of a batch, or of one topic in it. The framework checks `records + skipped + collapsed + deleted` against what it
-/// read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Written {
-    /// Records that became rows (a record may become several).
-    pub records: usize,
-    /// Records left out by configuration.
-    pub skipped: usize,
-    /// Records folded into a later one of the same key.
-    pub collapsed: usize,
-    /// Records that deleted a row.
-    pub deleted: usize,
-}
-
-impl Written {
-    /// All records became rows.
-    pub const fn records(records: usize) -> Self {
-        Self { records, skipped: 0, collapsed: 0, deleted: 0 }
-    }
-
-    /// Number of records accounted for.
-    pub const fn total(&self) -> usize {
-        self.records + self.skipped + self.collapsed + self.deleted
-    }
 }

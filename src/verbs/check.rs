@@ -2,7 +2,7 @@
 
 use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::TopicState;
-use oncesink::promise;
+use oncesink::{SinkError, promise, unanswered};
 use serde::Serialize;
 
 use super::{Context, cluster, who};
@@ -62,8 +62,10 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failed> {
 pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
     let mut findings = Findings::default();
     for sink in &context.config.sinks {
-        findings.checks.push(kafka(&context.config.kafka, sink).await?);
-        database(context, sink, &mut findings).await?;
+        let brokers = kafka(&context.config.kafka, sink).await?;
+        let promised = brokers.ok;
+        findings.checks.push(brokers);
+        database(context, sink, promised, &mut findings).await?;
     }
     Ok(findings)
 }
@@ -72,7 +74,8 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
     let monitor = cluster::monitor(section)?;
     let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
     let verdict = async {
-        let brokers = monitor.cluster().await.map_err(|error| error.to_string())?.brokers;
+        let remedy = || unanswered(section.brokers());
+        let brokers = monitor.cluster().await.map_err(|error| format!("{error}. {}", remedy()))?.brokers;
         let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
         for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
@@ -100,7 +103,13 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
     Ok(Finding::new("kafka", section.brokers(), verdict.await))
 }
 
-async fn database(context: &Context, sink: &SinkSection, findings: &mut Findings) -> Result<(), Failed> {
+/// `promised` is whether the promise may be given, as far as it depends on the brokers.
+async fn database(
+    context: &Context,
+    sink: &SinkSection,
+    promised: bool,
+    findings: &mut Findings,
+) -> Result<(), Failed> {
     let shown = sink.target.shown();
     let preflight = match context.store(sink) {
         Ok(store) => store.preflight().await.map_err(|failure| failure.to_string()),
@@ -113,7 +122,10 @@ async fn database(context: &Context, sink: &SinkSection, findings: &mut Findings
             return Ok(());
         }
     };
-    let targets = context.registry.of(sink)?.targets(sink, &who()).await;
+    let targets = context.registry.of(sink)?.targets(sink, &who()).await.map_err(|error| match error {
+        SinkError::Failed(failure) => SinkError::Failed(failure.of_sink(&sink.name)),
+        bad => bad,
+    });
     findings.checks.push(Finding::new(
         "target",
         shown,
@@ -131,7 +143,7 @@ async fn database(context: &Context, sink: &SinkSection, findings: &mut Findings
         [] => Ok(format!("group {}", sink.group)),
         problems => Err(problems.join("; ")),
     };
-    let well = verdict.is_ok();
+    let well = promised && verdict.is_ok();
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
     if let (true, Ok(targets)) = (well, targets) {
         let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();

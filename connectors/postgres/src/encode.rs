@@ -3,7 +3,7 @@
 //! Invariant: a pure function of the batch and of the catalog as it was read. Either every record of the batch is accounted for in the plan, or all of its
 //! bad records are reported.
 
-use oncesink::{BadRecord, Batch, Class, Failure, Part, Reason, Record, SinkError, Written};
+use oncesink::{BadRecord, Batch, Class, Counts, Failure, Part, Reason, Record, SinkError, Written};
 
 use crate::catalog::{Column, SharedTable, Target};
 use crate::mapping::{Mapping, Unknown};
@@ -44,7 +44,7 @@ pub(crate) fn encode<'m>(
             tables.len() - 1
         });
         if let Some((_, _, groups)) = tables.get_mut(position) {
-            encode_part(part, mapping, groups, &mut written, &mut bad);
+            encode_part(part, mapping, groups, written.topic(topic), &mut bad);
         }
     }
     if !bad.is_empty() {
@@ -61,21 +61,21 @@ fn encode_part(
     part: &Part,
     mapping: &Mapping,
     groups: &mut Groups,
-    written: &mut Written,
+    counts: &mut Counts,
     bad: &mut Vec<BadRecord>,
 ) {
     let mut fields = Fields::new(mapping);
     let mut extra = String::new();
     for record in part.records() {
         match record.value() {
-            None if mapping.skip_tombstones => written.skipped += 1,
+            None if mapping.skip_tombstones => counts.skipped += 1,
             None => {
                 let message = "a record without a value (delete = \"none\" would skip it)";
                 bad.push(mapping.bad(&record, Reason::Tombstone, message.to_owned()));
             }
             Some(payload) => {
                 match encode_record(&record, payload, mapping, &mut fields, &mut extra, groups) {
-                    Ok(()) => written.records += 1,
+                    Ok(()) => counts.records += 1,
                     Err(found) => bad.push(*found),
                 }
             }

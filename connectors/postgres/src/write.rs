@@ -33,7 +33,7 @@ pub(crate) async fn write(tx: &mut Tx, plan: &Plan) -> Result<Written, SinkError
         }
     }
     compare(tx, plan).await?;
-    Ok(plan.written)
+    Ok(plan.written.clone())
 }
 
 async fn send(tx: &mut Tx, table: &Table, statement: &Statement) -> Result<(), SinkError> {

@@ -20,6 +20,9 @@ use super::{ErrorCode, context};
 use crate::record::TopicPartition;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Topics are asked about at the broker that the metadata call the controller. When that one dies, a client that reads no topic learns of another only by the
+/// periodic refresh, which by default comes after five minutes; until then no topic could be claimed and no re-creation be noticed.
+const METADATA_EVERY_MS: &str = "2000";
 /// How long a client may know no partition before it is replaced.
 const UNKNOWN_LASTS: Duration = Duration::from_secs(10);
 
@@ -145,6 +148,7 @@ impl Monitor {
             config.remove(key);
         }
         config.set("allow.auto.create.topics", "false");
+        config.set("topic.metadata.refresh.interval.ms", METADATA_EVERY_MS);
         let client = Mutex::new(Arc::new(create(&config)?));
         Ok(Self(Arc::new(Inner { config, client, unknown_since: Mutex::new(None) })))
     }

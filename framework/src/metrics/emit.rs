@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use metrics::{Counter, Histogram, counter, histogram};
+use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use super::names;
 use crate::batch::{Batch, Part};
 use crate::error::Class;
-use crate::sink::Written;
+use crate::written::TopicBooks;
 
 /// Why an offset was not followed by the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(crate) struct TopicMeter {
 impl TopicMeter {
     pub(crate) fn new(group: &Arc<str>, topic: &Arc<str>) -> Self {
         let count = |name| counter!(name, "group" => Arc::clone(group), "topic" => Arc::clone(topic));
+        count(names::FENCED).absolute(0);
+        count(names::REWOUND).absolute(0);
         let gap = |cause: &'static str| counter!(names::OFFSET_GAPS, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "cause" => cause);
         Self {
             read: count(names::RECORDS_READ),
@@ -61,12 +63,13 @@ impl TopicMeter {
     }
 
     /// The books of a topic in a committed transaction.
-    pub(crate) fn committed(&self, read: usize, written: &Written) {
-        self.read.increment(read as u64);
-        self.written.increment(written.records as u64);
-        self.collapsed.increment(written.collapsed as u64);
-        self.deleted.increment(written.deleted as u64);
-        self.skipped.increment(written.skipped as u64);
+    pub(crate) fn committed(&self, books: &TopicBooks) {
+        let TopicBooks { read, counts, .. } = books;
+        self.read.increment(*read as u64);
+        self.written.increment(counts.records as u64);
+        self.collapsed.increment(counts.collapsed as u64);
+        self.deleted.increment(counts.deleted as u64);
+        self.skipped.increment(counts.skipped as u64);
     }
 
     /// From the last record's timestamp to now.
@@ -77,6 +80,32 @@ impl TopicMeter {
         self.latency.record(now.saturating_sub(then).as_secs_f64());
     }
 }
+
+/// Who this process is, and every series of the group whose labels are known beforehand, at 0: what first happens later is then seen as a rise.
+pub(crate) fn begin(group: &Arc<str>, owner: &Arc<str>) {
+    let host = owner.split('/').next().unwrap_or_default().to_owned();
+    gauge!(names::INFO, "group" => Arc::clone(group), "owner" => Arc::clone(owner), "host" => host, "version" => env!("CARGO_PKG_VERSION"))
+        .set(1.0);
+    let zero = |name: &'static str, label: &'static str, values: &[&'static str]| {
+        for value in values {
+            counter!(name, "group" => Arc::clone(group), label => *value).absolute(0);
+        }
+    };
+    zero(names::TRANSACTIONS, "outcome", &["committed", "rolled_back", "in_doubt"]);
+    zero(names::RETRIES, "class", &RETRIED.map(Class::label));
+    zero(names::IN_DOUBT, "settled", &["applied", "not_applied", "fenced", "rewound"]);
+    zero(names::REBALANCES, "kind", &["assign", "revoke", "lost"]);
+}
+
+/// The classes after which a transaction runs again, as it is or in parts.
+const RETRIED: [Class; 6] = [
+    Class::Transient,
+    Class::WrongServer,
+    Class::SickObject,
+    Class::Timeout,
+    Class::StaleCatalog,
+    Class::BadRecord,
+];
 
 /// A transaction ended.
 pub(crate) fn transaction(group: &Arc<str>, outcome: &'static str) {
@@ -95,8 +124,11 @@ pub(crate) fn batch(group: &Arc<str>, batch: &Batch) {
     histogram!(names::BATCH_BYTES, "group" => Arc::clone(group)).record(batch.bytes() as f64);
 }
 
-/// An attempt is made again.
+/// A transaction is to be run again; the end of a sink is no retry.
 pub(crate) fn retry(group: &Arc<str>, class: Class) {
+    if !RETRIED.contains(&class) {
+        return;
+    }
     counter!(names::RETRIES, "group" => Arc::clone(group), "class" => class.label()).increment(1);
 }
 

@@ -108,11 +108,7 @@ pub const LIST: &[Metric] = &[
         "Records folded into a later one of the same key.",
     ),
     counter(names::RECORDS_DELETED, &["group", "topic"], "Records that deleted a row."),
-    counter(
-        names::RECORDS_SKIPPED,
-        &["group", "topic"],
-        "Records left out by configuration or by an operator.",
-    ),
+    counter(names::RECORDS_SKIPPED, &["group", "topic"], "Records left out by configuration."),
     counter(
         names::TRANSACTIONS,
         &["group", "outcome"],
@@ -121,7 +117,7 @@ pub const LIST: &[Metric] = &[
     counter(
         names::RETRIES,
         &["group", "class"],
-        "Attempts made again, by class: transient, wrong_server, sick_object, timeout, stale_catalog, and bad_record while one is looked for.",
+        "Transactions tried again, by class: transient, wrong_server, sick_object, timeout, stale_catalog, and bad_record while one is looked for.",
     ),
     counter(
         names::FENCED,
@@ -139,7 +135,11 @@ pub const LIST: &[Metric] = &[
         "Transactions whose COMMIT was not answered, by what settling found: applied, not_applied, fenced, rewound.",
     ),
     counter(names::REBALANCES, &["group", "kind"], "Rebalances: assign, revoke, lost."),
-    counter(names::OFFSET_GAPS, &["group", "topic", "cause"], "Offsets passed over that carried no record."),
+    counter(
+        names::OFFSET_GAPS,
+        &["group", "topic", "cause"],
+        "Steps from one offset to another than the next, by cause: missing (no record there: a transaction's marker, an aborted or a compacted record), below, unwanted (both dropped).",
+    ),
     histogram(
         names::TRANSACTION_SECONDS,
         &["group", "phase"],
@@ -162,7 +162,7 @@ pub const LIST: &[Metric] = &[
         &["group", "kind"],
         Unit::Seconds,
         SECONDS,
-        "How long partitions did not flow in a rebalance.",
+        "How long partitions stood still, by kind: assign (until all of them are claimed), revoke (until it is answered), lost (until what is assigned next is claimed).",
     ),
     Metric {
         name: names::INFO,

@@ -126,7 +126,7 @@ impl Chronicle {
     pub(crate) fn ends(&mut self, ends: &[(TopicPartition, Option<i64>, Ends)], live: &LiveSink) {
         let mut shown = live.partitions();
         for (place, stored, ends) in ends {
-            if let (Some(shown), Some(stored)) = (shown.get_mut(place), stored) {
+            if let Some(shown) = shown.get_mut(place) {
                 shown.ends = Some((*stored, *ends));
             }
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::kafka::Ends;
 use crate::metrics::{Live, PartitionSeries};
 use crate::record::TopicPartition;
-use crate::writer::Buffered;
+use crate::writer::{Buffered, First};
 
 /// A loop that took no turn for this long hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(30);
@@ -18,8 +18,8 @@ const HANGS_AFTER: Duration = Duration::from_secs(30);
 pub(crate) struct Shown {
     pub(crate) state: &'static str,
     pub(crate) stored: Option<i64>,
-    /// The ends, and the offset that was stored before they were read.
-    pub(crate) ends: Option<(i64, Ends)>,
+    /// The ends, and the offset that was stored before they were read, if one was known.
+    pub(crate) ends: Option<(Option<i64>, Ends)>,
 }
 
 /// Shared between a sink's supervisor and those who look at it.
@@ -27,12 +27,13 @@ pub struct LiveSink {
     group: Arc<str>,
     partitions: Mutex<BTreeMap<TopicPartition, Shown>>,
     buffered: Mutex<Vec<Buffered>>,
-    /// The supervisor's last turn, and the oldest of the loops below it.
-    pulse: Mutex<Pulse>,
+    /// None while no loop runs: before the start, between two clients, after the end.
+    pulse: Mutex<Option<Pulse>>,
     joined: AtomicBool,
     ended: AtomicBool,
 }
 
+/// The supervisor's last turn, and the longest silence of the loops below it at that time.
 #[derive(Clone, Copy, Debug)]
 struct Pulse {
     at: Instant,
@@ -45,7 +46,7 @@ impl LiveSink {
             group,
             partitions: Mutex::default(),
             buffered: Mutex::default(),
-            pulse: Mutex::new(Pulse { at: Instant::now(), slowest: Duration::ZERO }),
+            pulse: Mutex::new(None),
             joined: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
@@ -60,7 +61,13 @@ impl LiveSink {
     }
 
     pub(crate) fn beat(&self, slowest: Duration) {
-        *self.pulse.lock().unwrap_or_else(PoisonError::into_inner) = Pulse { at: Instant::now(), slowest };
+        *self.pulse.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Pulse { at: Instant::now(), slowest });
+    }
+
+    /// The loops have ended: nothing is expected of them.
+    pub(crate) fn rest(&self) {
+        *self.pulse.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn set_joined(&self, joined: bool) {
@@ -70,45 +77,62 @@ impl LiveSink {
     /// A sink that has ended is neither unhealthy nor waited for.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
+        self.rest();
         self.partitions().clear();
     }
 
-    /// Records held of a partition, and the timestamp of its first record that is not stored.
-    fn held(&self, place: &TopicPartition) -> (u64, Option<i64>) {
+    /// Records held of a partition, and its first record that is not stored.
+    fn held(&self, place: &TopicPartition, stored: Option<i64>) -> (u64, Option<First>) {
         let lanes = self.buffered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut held = (0, None);
         for lane in lanes.iter() {
             let lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(here) = lane.get(place) {
                 held.0 += here.records as u64;
-                held.1 = held.1.or(here.first_timestamp);
+                held.1 = held.1.or_else(|| here.first_at(stored?));
             }
         }
         held
     }
 
     fn series(&self, place: &TopicPartition, shown: &Shown) -> PartitionSeries {
-        let (buffered_records, first_timestamp) = self.held(place);
-        let before = |end: fn(&Ends) -> i64| shown.ends.map(|(stored, ends)| (end(&ends) - stored).max(0));
-        let lag_readable_records = before(|ends| ends.last_stable);
+        let (buffered_records, first) = self.held(place, shown.stored);
+        let ends = shown.ends.map(|(_, ends)| ends);
+        let before =
+            |end: fn(&Ends) -> i64| shown.ends.and_then(|(stored, ends)| Some((end(&ends) - stored?).max(0)));
         PartitionSeries {
             group: self.group.to_string(),
             topic: place.topic.to_string(),
             partition: place.partition,
             lag_records: before(|ends| ends.high_watermark),
-            lag_readable_records,
-            lag_seconds: match (lag_readable_records, first_timestamp) {
-                (Some(0), None) => Some(0.0),
-                (_, Some(timestamp)) => Some(seconds_since(timestamp)),
-                _ => None,
-            },
+            lag_readable_records: before(|ends| ends.last_stable),
+            lag_seconds: lag_seconds(shown, first, now()),
             stored_offset: shown.stored,
-            high_watermark: shown.ends.map(|(_, ends)| ends.high_watermark),
-            last_stable_offset: shown.ends.map(|(_, ends)| ends.last_stable),
-            log_start_offset: shown.ends.map(|(_, ends)| ends.log_start),
+            high_watermark: ends.map(|ends| ends.high_watermark),
+            last_stable_offset: ends.map(|ends| ends.last_stable),
+            log_start_offset: ends.map(|ends| ends.log_start),
             buffered_records,
             state: shown.state,
         }
+    }
+
+    fn healthy_at(&self, now: Instant) -> Result<(), String> {
+        let pulse = *self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(pulse) = pulse else { return Ok(()) };
+        let slowest = pulse.slowest.max(now.saturating_duration_since(pulse.at));
+        if slowest > HANGS_AFTER {
+            return Err(format!("group {}: a loop took no turn for {} s", self.group, slowest.as_secs()));
+        }
+        Ok(())
+    }
+}
+
+/// From facts: the age of the first record that is not stored, nothing at the end of what can be read, else unknown. `now` in milliseconds.
+fn lag_seconds(shown: &Shown, first: Option<First>, now: i64) -> Option<f64> {
+    match (first, shown.stored, shown.ends) {
+        (Some(first), ..) => first.timestamp.map(|then| now.saturating_sub(then).max(0) as f64 / 1000.0),
+        (None, Some(stored), Some((_, ends))) if stored >= ends.last_stable => Some(0.0),
+        _ => None,
     }
 }
 
@@ -118,15 +142,7 @@ impl Live for LiveSink {
     }
 
     fn healthy(&self) -> Result<(), String> {
-        if self.ended.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let pulse = *self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
-        let slowest = pulse.slowest.max(pulse.at.elapsed());
-        if slowest > HANGS_AFTER {
-            return Err(format!("group {}: a loop took no turn for {} s", self.group, slowest.as_secs()));
-        }
-        Ok(())
+        self.healthy_at(Instant::now())
     }
 
     fn ready(&self) -> Result<(), String> {
@@ -143,8 +159,11 @@ impl Live for LiveSink {
     }
 }
 
-fn seconds_since(milliseconds: i64) -> f64 {
+/// Milliseconds since the epoch.
+fn now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let now = i64::try_from(now).unwrap_or(i64::MAX);
-    now.saturating_sub(milliseconds).max(0) as f64 / 1000.0
+    i64::try_from(now).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

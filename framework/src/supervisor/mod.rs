@@ -10,12 +10,13 @@ mod promise;
 mod run;
 mod settings;
 mod sinks;
+mod stalls;
 mod starts;
 mod state;
 mod watch;
 
 pub use live::LiveSink;
-pub use preflight::{Checked, check};
+pub use preflight::{Checked, check, unanswered};
 pub use promise::promise;
 pub use settings::SinkSettings;
 pub use sinks::{Ended, SinkTask, run};

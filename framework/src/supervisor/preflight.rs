@@ -47,10 +47,12 @@ pub async fn check<S: Store, K: Sink<S>>(
 ) -> Result<Checked, Failure> {
     let properties = settings.properties().map_err(Failure::fatal)?;
     let monitor = Monitor::new(&properties).map_err(|error| Failure::fatal(error.to_string()))?;
-    let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor)).await?;
+    let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor, settings)).await?;
     let (partitions, unknown) = patiently(wait, "Kafka", || existing(&monitor, &settings.topics)).await?;
     let names: BTreeSet<String> = settings.topics.iter().map(|topic| topic.to_string()).collect();
-    let sink = patiently(wait, "the database", || opened::<S, K>(store, config, &names)).await?;
+    let sink = patiently(wait, "the database", || opened::<S, K>(store, config, &names))
+        .await
+        .map_err(|failure| failure.of_sink(&settings.name))?;
     let offsets = patiently(wait, "the database", || store.verify()).await?;
     let identity = Identity {
         group: Arc::clone(&settings.group),
@@ -78,8 +80,20 @@ pub async fn check<S: Store, K: Sink<S>>(
     Ok(Checked { monitor, identity, targets, partitions, ends })
 }
 
-async fn cluster_id(monitor: &Monitor) -> Result<String, Failure> {
-    monitor.cluster_id().await.map_err(starts::from_kafka)
+/// The first question to Kafka: here an address that is wrong shows.
+async fn cluster_id(monitor: &Monitor, settings: &SinkSettings) -> Result<String, Failure> {
+    monitor.cluster_id().await.map_err(|error| {
+        let mut failure = starts::from_kafka(error);
+        if let Some(brokers) = settings.kafka.get("bootstrap.servers") {
+            failure.message = format!("{}. {}", failure.message, unanswered(brokers.expose()));
+        }
+        failure
+    })
+}
+
+/// The remedy when brokers do not answer.
+pub fn unanswered(brokers: &str) -> String {
+    format!("Check brokers = {brokers:?} and security.protocol in [kafka]")
 }
 
 async fn opened<S: Store, K: Sink<S>>(
@@ -126,15 +140,18 @@ async fn first_claims<S: Store, K: Sink<S>>(
     for (topic, table) in tables {
         topics.entry(table).or_default().push(Arc::clone(topic));
     }
+    // Opened when a table has to be looked at, and dropped, which is a rollback.
+    let mut looking = None;
     for (table, topics) in topics {
         if begun(store, partitions, &topics).await? {
             continue;
         }
         let Some(topic) = topics.first() else { continue };
-        let session = store.connect().await?;
-        let mut tx = store.begin(session).await?;
-        let holds = sink.holds_rows(&mut tx, topic).await;
-        drop(store.rollback(tx).await);
+        let tx = match &mut looking {
+            Some(tx) => tx,
+            None => looking.insert(store.begin(store.connect().await?).await?),
+        };
+        let holds = sink.holds_rows(tx, topic).await;
         let name = &settings.name;
         let holds = holds.map_err(|error| {
             let failure = match error {

@@ -21,7 +21,8 @@ use crate::supervisor::live::{LiveSink, Shown};
 use crate::supervisor::preflight::{Checked, check};
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::sinks::Ended;
-use crate::supervisor::state::{Effect, Event, Halt, HaltState, Partitions, Start};
+use crate::supervisor::stalls::Stalls;
+use crate::supervisor::state::{Effect, Event, Halt, HaltState, Partition, Partitions, Start};
 use crate::supervisor::watch::{Known, Look, Looked, Seen, watch};
 use crate::writer::{self, ConfigSource, Gone, Instruction, Report, Said, WriterHandle, WriterSettings};
 
@@ -45,6 +46,7 @@ pub(crate) async fn supervise<S: Store, K: Sink<S>>(
     live: Arc<LiveSink>,
     mut shutdown: Receiver<bool>,
 ) -> Ended {
+    emit::begin(&settings.group, &settings.owner);
     let checked = tokio::select! {
         checked = check::<S, K>(&settings, &store, &config, true) => checked,
         () = told(&mut shutdown) => return Ended::Stopped,
@@ -122,7 +124,10 @@ struct Supervisor<S: Store> {
     topic_ids: HashMap<Arc<str>, String>,
     /// Records that wait for the row that they refer to: offset, and since when.
     orphans: HashMap<TopicPartition, (i64, Instant)>,
-    revoke: Option<(Instant, Instant)>,
+    /// When a revoke that waits is answered at the latest.
+    revoke: Option<Instant>,
+    stalls: Stalls,
+    joined: bool,
     stopping: Option<Stopping>,
     over: Option<Over>,
     chronicle: Chronicle,
@@ -200,6 +205,8 @@ impl<S: Store> Supervisor<S> {
             topic_ids: HashMap::new(),
             orphans: HashMap::new(),
             revoke: None,
+            stalls: Stalls::default(),
+            joined: false,
             stopping: None,
             over: None,
             chronicle: Chronicle::new(settings, checked),
@@ -219,7 +226,7 @@ impl<S: Store> Supervisor<S> {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut shutdown = self.shutdown.clone();
         while self.over.is_none() {
-            let revoke_at = self.revoke.map(|(_, until)| until);
+            let revoke_at = self.revoke;
             let stopping = self.stopping.is_some();
             tokio::select! {
                 Some(event) = inboxes.kafka.recv() => self.kafka(event),
@@ -294,12 +301,12 @@ impl<S: Store> Supervisor<S> {
                 self.unassigns.push(place);
             }
             Effect::AwaitRevoke => {
-                let now = Instant::now();
-                self.revoke = Some((now, now + REVOKE_MAX));
+                self.revoke = Some(Instant::now() + REVOKE_MAX);
             }
             Effect::AnswerRevoke { places } => {
-                if let Some((began, _)) = self.revoke.take() {
-                    emit::stall(&self.settings.group, "revoke", began.elapsed());
+                self.revoke = None;
+                if let Some(lasted) = self.stalls.answered(Instant::now()) {
+                    emit::stall(&self.settings.group, "revoke", lasted);
                 }
                 self.consumer.send(Command::Unassign { places, revoke: true });
             }
@@ -331,23 +338,26 @@ impl<S: Store> Supervisor<S> {
         let group = Arc::clone(&self.settings.group);
         match event {
             kafka::Event::Joined => {
-                self.live.set_joined(true);
+                (self.joined, self.dirty) = (true, true);
                 self.chronicle.joined();
             }
             kafka::Event::Assigned { places, tenure } => {
                 emit::rebalance(&group, "assign");
-                self.live.set_joined(true);
+                self.stalls.assigned(&places, Instant::now());
+                self.joined = true;
                 self.chronicle.assigned(places.len());
                 self.step(Event::Assigned { places, tenure });
             }
             kafka::Event::Revoked(places) => {
                 emit::rebalance(&group, "revoke");
+                self.stalls.revoked(Instant::now());
                 self.step(Event::Revoked(places));
             }
             kafka::Event::Lost(places) => {
                 emit::rebalance(&group, "lost");
                 tracing::warn!(group = &*group, "lost {} partitions to the group", places.len());
                 self.revoke = None;
+                self.stalls.lost(Instant::now());
                 self.step(Event::Lost(places));
             }
             kafka::Event::Positioned { place, claim } => self.step(Event::Positioned { place, claim }),
@@ -367,7 +377,7 @@ impl<S: Store> Supervisor<S> {
 
     fn client_died(&mut self, kind: &FatalKind, reason: &str) {
         self.step(Event::ClientLost);
-        self.live.set_joined(false);
+        self.joined = false;
         self.over = Some(match kind {
             FatalKind::FencedInstanceId => Over::Ended(Ended::Fatal(Failure::fatal(format!(
                 "two processes bear one group.instance.id, and the other one pushed us out: give each its own ({reason})"
@@ -710,12 +720,19 @@ impl<S: Store> Supervisor<S> {
             return;
         }
         let mut shown = self.live.partitions();
-        shown.retain(|place, _| self.partitions.get(place).is_some());
-        for (place, partition) in self.partitions.iter() {
+        let here = |partition: &Partition| !partition.is_leaving();
+        shown.retain(|place, _| self.partitions.get(place).is_some_and(here));
+        for (place, partition) in self.partitions.iter().filter(|(_, partition)| here(partition)) {
             let ends = shown.get(place).and_then(|shown| shown.ends);
             shown.insert(place.clone(), Shown { state: partition.state(), stored: partition.stored, ends });
         }
         drop(shown);
+        self.live.set_joined(self.joined);
+        let has_settled =
+            |place: &TopicPartition| self.partitions.get(place).is_none_or(Partition::is_settled);
+        for (kind, lasted) in self.stalls.settled(has_settled, Instant::now()) {
+            emit::stall(&self.settings.group, kind, lasted);
+        }
         let settled = self.partitions.iter().all(|(_, partition)| partition.is_settled());
         self.chronicle.settled(settled, &self.partitions);
     }
@@ -738,6 +755,7 @@ impl<S: Store> Supervisor<S> {
             tracing::warn!("the Kafka client did not close in time; it is left behind");
         }
         self.live.set_joined(false);
+        self.live.rest();
         self.live.partitions().clear();
         match self.over.take() {
             Some(Over::Ended(Ended::Stopped)) => {

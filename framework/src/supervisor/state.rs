@@ -152,6 +152,11 @@ impl Partition {
         matches!(self.life, Life::Halted(_))
     }
 
+    /// Whether it is on its way out: the group wants it back, or the sink ends.
+    pub(crate) fn is_leaving(&self) -> bool {
+        matches!(self.life, Life::Leaving { .. })
+    }
+
     /// The writer that has it, or has been told to let go of it.
     fn held_by(&self) -> Option<usize> {
         match self.life {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -13,6 +13,8 @@ use crate::record::TopicPartition;
 use crate::store::{Fence, Row, Store};
 
 const EVERY: Duration = Duration::from_secs(1);
+/// So long without topic identities is said.
+const BLIND_AFTER: Duration = Duration::from_secs(15);
 /// A look that hangs is given up; the next one comes.
 const LOOK_MAX: Duration = Duration::from_secs(10);
 
@@ -75,11 +77,22 @@ pub(crate) async fn watch<S: Store>(
 }
 
 async fn look_at_topics(monitor: &Monitor, looked: &Looked, seen: &UnboundedSender<Seen>) {
+    let (mut last, mut said) = (Instant::now(), false);
     while !seen.is_closed() {
         tokio::time::sleep(EVERY).await;
         let look = looked.get();
         if let Ok(Ok(topics)) = tokio::time::timeout(LOOK_MAX, monitor.topics(&look.topics)).await {
             let _ = seen.send(Seen::Topics(topics));
+            if std::mem::take(&mut said) {
+                tracing::info!("the brokers tell the topics' identities again");
+            }
+            last = Instant::now();
+        } else if last.elapsed() > BLIND_AFTER && !said {
+            said = true;
+            tracing::warn!(
+                "the brokers have not told the topics' identities for {} s: a topic that is created again is not noticed until they do",
+                last.elapsed().as_secs()
+            );
         }
     }
 }

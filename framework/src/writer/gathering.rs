@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::batch::{Part, SliceBuilder};
 use crate::record::TopicPartition;
+use crate::writer::holdings::First;
 
 /// How often progress without rows may begin a transaction of its own.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -124,6 +125,14 @@ impl Gathering {
             .collect();
         parts.sort_by(|a, b| a.topic_partition().cmp(b.topic_partition()));
         parts
+    }
+
+    /// What was gathered: partition, number of records, and the first of them.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&TopicPartition, usize, Option<First>)> {
+        self.builders.iter().map(|(place, builder)| {
+            let first = builder.first().map(|(from, timestamp)| First { from, timestamp });
+            (place, builder.len(), first)
+        })
     }
 }
 

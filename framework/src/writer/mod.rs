@@ -5,6 +5,7 @@
 mod flight;
 mod gate;
 mod gathering;
+mod holdings;
 mod run;
 mod state;
 mod transaction;
@@ -12,5 +13,8 @@ mod transaction;
 pub use flight::ConfigSource;
 pub(crate) use flight::open_on;
 pub use gathering::BatchLimits;
-pub(crate) use run::{Buffered, Instruction, Said, WriterHandle, WriterSettings, start};
+#[cfg(test)]
+pub(crate) use holdings::Holdings;
+pub(crate) use holdings::{Buffered, First};
+pub(crate) use run::{Instruction, Said, WriterHandle, WriterSettings, start};
 pub(crate) use state::{Break, Gone, Report};

@@ -18,13 +18,15 @@ use crate::error::{BadRecord, Class, Failure, Reason};
 use crate::kafka::{ClaimNumber, DrainQueue, Item, RawRecord};
 use crate::metrics::emit::{self, Gap, TopicMeter};
 use crate::record::TopicPartition;
-use crate::sink::{Sink, Written};
+use crate::sink::Sink;
 use crate::store::{Fence, Settled, Step, Store};
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
+use crate::writer::holdings::{Buffered, Holdings};
 use crate::writer::state::{BadDescription, Break, Effect, Event, Gone, Report, Taken, Verdict, Writer};
 use crate::writer::transaction::{Outcome, Took};
+use crate::written::TopicBooks;
 
 /// Items popped before the writer looks at anything else.
 const DRAIN_MAX: usize = 512;
@@ -78,17 +80,6 @@ pub(crate) struct WriterHandle {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Records gathered and not yet committed, by partition; for metrics.
-pub(crate) type Buffered = Arc<std::sync::Mutex<HashMap<TopicPartition, Held>>>;
-
-/// What a writer holds of a partition.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held {
-    pub(crate) records: usize,
-    /// Timestamp of the first record that is not stored yet.
-    pub(crate) first_timestamp: Option<i64>,
-}
-
 impl WriterHandle {
     /// Time since the loop's last turn.
     pub(crate) fn idle_for(&self) -> Duration {
@@ -114,7 +105,8 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
     let (instructions, inbox) = unbounded_channel();
     let started = Instant::now();
     let last_turn = Arc::new(AtomicU64::new(0));
-    let buffered = Buffered::default();
+    let holdings = Holdings::default();
+    let buffered = holdings.shared();
     let runtime = tokio::runtime::Handle::current();
     let lane: Lane<S, K> = Lane {
         index,
@@ -137,8 +129,7 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         wake_at: None,
         trouble: None,
         sick: String::new(),
-        buffered: Arc::clone(&buffered),
-        in_flight: HashMap::new(),
+        holdings,
         meters: HashMap::new(),
     };
     let turn = Turn { last: Arc::clone(&last_turn), started };
@@ -187,14 +178,13 @@ struct Lane<S: Store, K: Sink<S>> {
     /// The token that every attempt at the present settle writes.
     settle_token: Option<Uuid>,
     /// The books of the transaction in doubt, to be counted if it was applied.
-    doubtful: Option<(Batch, Written)>,
+    doubtful: Option<(Batch, Box<[TopicBooks]>)>,
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
     trouble: Option<(Class, Instant)>,
     /// The last failure of an object's own.
     sick: String,
-    buffered: Buffered,
-    in_flight: HashMap<TopicPartition, Held>,
+    holdings: Holdings,
     meters: HashMap<Arc<str>, TopicMeter>,
 }
 
@@ -236,6 +226,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 not_empty = self.drain(&mut queue);
             }
             self.begin();
+            self.publish();
         }
     }
 
@@ -277,7 +268,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     fn instruct(&mut self, instruction: Instruction) {
         match instruction {
             Instruction::HandOver { place, claim, fence, start, alone } => {
+                let begins = place.clone();
                 self.step(Event::HandedOver { place, claim, fence, start, alone });
+                self.holdings.hand_over(&begins);
             }
             Instruction::Release { place, claim, finish } => {
                 self.step(Event::Released { place, claim, finish })
@@ -336,6 +329,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 );
                 let bytes = builder.bytes() - before;
                 self.gathering.pushed(bytes, now);
+                self.holdings.touch();
                 if gap {
                     self.meter(&place.topic).gap(Gap::Missing);
                 }
@@ -349,6 +343,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         let place = self.gathering.place(topic, partition);
         if let Taken::From(from) = self.state.pass(&place, offset) {
             self.gathering.builder(&place, from).pass_to(offset);
+            self.meter(&place.topic).gap(Gap::Missing);
         }
     }
 
@@ -366,7 +361,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             None if self.gathering.due().is_some_and(|due| due <= now) => self.gathering.close(now),
             None => return,
         };
-        self.count_read(&parts);
+        self.holdings.begin(&parts);
         self.step(Event::Gathered { parts });
         // What was prepared and not run belonged to partitions that have left.
         self.ready = None;
@@ -381,19 +376,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         self.ready = Some(prepared);
     }
 
-    fn count_read(&mut self, parts: &[Part]) {
-        for part in parts {
-            let place = part.topic_partition();
-            let first_timestamp = part.records().next().and_then(|record| record.timestamp());
-            self.in_flight.insert(place.clone(), Held { records: part.len(), first_timestamp });
-        }
-        self.publish();
-    }
-
-    fn publish(&self) {
-        if let Ok(mut buffered) = self.buffered.lock() {
-            buffered.clone_from(&self.in_flight);
-        }
+    fn publish(&mut self) {
+        let ready = self.ready.as_ref().map(|prepared| prepared.batch.parts()).unwrap_or_default();
+        self.holdings.publish(&self.gathering, ready);
     }
 
     fn meter(&mut self, topic: &Arc<str>) -> &TopicMeter {
@@ -433,9 +418,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
     fn report(&mut self, report: Report) {
         match &report {
-            Report::Stored { place, .. } => {
-                self.in_flight.remove(place);
-                self.publish();
+            Report::Stored { place, offset, records, .. } => {
+                self.holdings.stored(place, *offset, *records);
             }
             Report::Gone { place, why: Gone::Sick, .. } => {
                 self.say(Said::Sick { place: place.clone(), reason: self.sick.clone() });
@@ -458,11 +442,11 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             // Encoded again without it, when it runs.
             self.ready = Some(Prepared::new(kept));
         }
-        self.in_flight.remove(place);
-        self.publish();
+        self.holdings.discard(place);
     }
 
     fn take_off(&mut self, parts: Vec<Part>, steps: Vec<Step>) {
+        self.holdings.run(&parts);
         // Whatever was in doubt before is settled, or left to others.
         (self.settle_token, self.doubtful) = (None, None);
         // What was prepared may be the batch behind a run that is tried again: that one stays.
@@ -511,7 +495,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         let event = match landed.outcome {
             Outcome::InDoubt(failure, books) => {
                 tracing::warn!("in doubt: {failure}; the stored offset will tell");
-                self.doubtful = books.map(|written| (batch, *written));
+                self.doubtful = books.map(|books| (batch, books));
                 Event::InDoubt
             }
             Outcome::Bad(records) => self.bad(records, &batch),
@@ -523,53 +507,46 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     fn count_outcome(&mut self, outcome: &Outcome, prepared: &Prepared, took: &Took) {
         let group = Arc::clone(&self.settings.group);
         match outcome {
-            Outcome::Committed(written) => {
+            Outcome::Committed(books) => {
                 emit::transaction(&group, "committed");
                 for (phase, lasted) in took.phases() {
                     emit::took(&group, phase, lasted);
                 }
-                self.count_written(&prepared.batch, written);
+                self.count_written(&prepared.batch, books);
             }
             Outcome::InDoubt(..) => emit::transaction(&group, "in_doubt"),
+            Outcome::Bad(records) => {
+                emit::transaction(&group, "rolled_back");
+                self.holdings.bad(prepared.batch.parts(), records);
+                self.publish();
+            }
             _ => emit::transaction(&group, "rolled_back"),
         }
     }
 
-    fn count_written(&mut self, batch: &Batch, written: &Written) {
+    fn count_written(&mut self, batch: &Batch, books: &[TopicBooks]) {
         emit::batch(&self.settings.group, batch);
-        self.count_records(batch, written);
+        self.count_records(batch, books);
         self.well();
     }
 
     fn verdict(&mut self, verdict: Verdict) {
         emit::settled(&self.settings.group, verdict.label());
         tracing::info!("settled: {}", verdict.label().replace('_', " "));
-        if let Some((batch, written)) = self.doubtful.take()
+        if let Some((batch, books)) = self.doubtful.take()
             && verdict == Verdict::Applied
         {
-            self.count_written(&batch, &written);
+            self.count_written(&batch, &books);
         }
     }
 
-    /// The books by topic: what the sink says of a batch of one topic, or of a batch that became rows whole. A mixed batch of which something was left out
-    /// cannot be told apart by topic; what became of its records is counted without a topic.
-    fn count_records(&mut self, batch: &Batch, written: &Written) {
-        let mut read: HashMap<Arc<str>, usize> = HashMap::new();
+    /// The books by topic.
+    fn count_records(&mut self, batch: &Batch, books: &[TopicBooks]) {
         for part in batch.parts() {
-            *read.entry(Arc::clone(&part.topic_partition().topic)).or_default() += part.len();
             self.meter(&part.topic_partition().topic).latency(part);
         }
-        let (one_topic, whole) = (read.len() == 1, written.records == batch.len());
-        for (topic, count) in read {
-            let share = match (one_topic, whole) {
-                (true, _) => *written,
-                (false, true) => Written::records(count),
-                (false, false) => Written::default(),
-            };
-            self.meter(&topic).committed(count, &share);
-        }
-        if !one_topic && !whole {
-            self.meter(&Arc::from("")).committed(0, written);
+        for of_topic in books {
+            self.meter(&of_topic.topic).committed(of_topic);
         }
     }
 

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use crate::batch::Batch;
 use crate::error::{BadRecord, Class, CommitFailure, Failure, SinkError};
 use crate::record::TopicPartition;
-use crate::sink::{Sink, Written};
+use crate::sink::Sink;
 use crate::store::{Step, Store};
 use crate::writer::gate::Gate;
+use crate::written::{TopicBooks, Written};
 
 /// How long a rollback may take before its connection is closed instead.
 const ROLLBACK_MAX: Duration = Duration::from_secs(1);
@@ -19,8 +20,8 @@ const ROLLBACK_MAX: Duration = Duration::from_secs(1);
 /// How a transaction ended.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Rows and offsets are stored.
-    Committed(Written),
+    /// Rows and offsets are stored; what became of the records, by topic.
+    Committed(Vec<TopicBooks>),
     /// Rolled back: some rows were not mine, or not at the expected offset.
     NotMine(Vec<bool>),
     /// Rolled back at the advance: these rows are locked by others.
@@ -32,7 +33,7 @@ pub(crate) enum Outcome {
     /// Given up before COMMIT was sent.
     Withdrawn,
     /// COMMIT was sent; its outcome is unknown. The books are those of the case that it was done.
-    InDoubt(Failure, Option<Box<Written>>),
+    InDoubt(Failure, Option<Box<[TopicBooks]>>),
 }
 
 /// Seconds by phase, for the histogram.
@@ -85,8 +86,8 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
         Ok(Err(failure)) => return (Outcome::RolledBack(failure.context("BEGIN")), None),
         Err(outcome) => return (outcome, abandon(store, id)),
     };
-    let written = match work.body(&mut tx, took).await {
-        Ok(written) => written,
+    let books = match work.body(&mut tx, took).await {
+        Ok(books) => books,
         Err(Stop::Outcome(outcome)) => {
             let session = roll_back(store, tx).await;
             // A server that may not write any more is left: the next connection looks for one that may.
@@ -110,17 +111,17 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
     let answer = tokio::time::timeout(work.call_max, store.commit(tx)).await;
     took.commit = began.elapsed();
     match answer {
-        Ok(Ok(session)) => (Outcome::Committed(written), Some(session)),
+        Ok(Ok(session)) => (Outcome::Committed(books), Some(session)),
         Ok(Err(CommitFailure::RolledBack(failure))) => (Outcome::RolledBack(failure.context("COMMIT")), None),
         Ok(Err(CommitFailure::InDoubt(failure))) => {
-            (Outcome::InDoubt(failure.context("COMMIT"), Some(Box::new(written))), None)
+            (Outcome::InDoubt(failure.context("COMMIT"), Some(books.into())), None)
         }
-        Err(_) => (Outcome::InDoubt(no_answer("COMMIT", work.call_max), Some(Box::new(written))), None),
+        Err(_) => (Outcome::InDoubt(no_answer("COMMIT", work.call_max), Some(books.into())), None),
     }
 }
 
 impl<S: Store, K: Sink<S>> Work<'_, S, K> {
-    async fn body(&self, tx: &mut S::Tx, took: &mut Took) -> Result<Written, Stop> {
+    async fn body(&self, tx: &mut S::Tx, took: &mut Took) -> Result<Vec<TopicBooks>, Stop> {
         let began = Instant::now();
         let matched =
             self.call("advance", self.store.advance(tx, self.steps)).await.map_err(Stop::Dropped)?;
@@ -154,22 +155,18 @@ impl<S: Store, K: Sink<S>> Work<'_, S, K> {
         let guarded = self.call("guard", self.store.guard(tx)).await.map_err(Stop::Dropped)?;
         took.guard = began.elapsed();
         guarded.map_err(|failure| Stop::Write(Outcome::RolledBack(failure.context("guard"))))?;
-        self.balance(&written)?;
-        Ok(written)
+        self.balance(&written)
     }
 
     /// The books: every record read is accounted for.
-    fn balance(&self, written: &Written) -> Result<(), Stop> {
-        if written.total() == self.batch.len() {
-            return Ok(());
-        }
-        let message = format!(
-            "the books do not balance: the connector {:?} accounts for {} of {} records; its write must count each record once",
-            K::KIND,
-            written.total(),
-            self.batch.len()
-        );
-        Err(Stop::Write(Outcome::RolledBack(Failure::fatal(message))))
+    fn balance(&self, written: &Written) -> Result<Vec<TopicBooks>, Stop> {
+        written.books(self.batch).map_err(|difference| {
+            let message = format!(
+                "the books do not balance: the connector {:?} {difference}; its write must count each record once",
+                K::KIND
+            );
+            Stop::Write(Outcome::RolledBack(Failure::fatal(message)))
+        })
     }
 
     /// A lock timeout at the advance: which rows are locked is asked outside, so that the others can go on.

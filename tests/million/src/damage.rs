@@ -21,7 +21,7 @@ const FINISH: Duration = Duration::from_secs(180);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Damage {
     kills: usize,
-    /// Kills within a transaction that was seen before the kill and was still open after it.
+    /// Kills within a transaction that was seen in the database while the instance was held for it.
     in_transaction: usize,
     /// Freezes with a takeover, a thaw and a return to work.
     freezes: usize,
@@ -34,6 +34,12 @@ pub(crate) struct Damage {
 }
 
 impl Damage {
+    async fn kill(&mut self, crew: &mut Crew<'_>, index: usize, in_transaction: bool) {
+        crew.kill(index, in_transaction).await;
+        self.kills += 1;
+        self.in_transaction += usize::from(in_transaction);
+    }
+
     /// What falls short of a run that proves something.
     pub(crate) fn shortcomings(&self) -> Vec<String> {
         let minimum = [
@@ -92,8 +98,7 @@ async fn schedule(crew: &mut Crew<'_>, damage: &mut Damage, progress: &Progress)
         if JOINS.contains(&kill) {
             join_and_go(crew, damage, kill == JOINS[1]).await;
         }
-        damage.in_transaction += usize::from(crew.kill(kill % 3).await);
-        damage.kills += 1;
+        damage.kill(crew, kill % 3, kill % 4 > 0).await;
         progress.set(kill + 1, steps);
     }
     let doubled = "SELECT (sum(n) - count(*))::bigint FROM (SELECT count(*) AS n FROM orders GROUP BY partition_id, seq) AS each";
@@ -115,8 +120,7 @@ async fn join_and_go(crew: &mut Crew<'_>, damage: &mut Damage, by_kill: bool) {
     crew.owns_some(guest).await;
     damage.rebalances += 1;
     if by_kill {
-        damage.in_transaction += usize::from(crew.kill(guest).await);
-        damage.kills += 1;
+        damage.kill(crew, guest, true).await;
         crew.all_owned().await;
     } else {
         crew.leave(guest).await;

@@ -69,42 +69,50 @@ impl<'a> Crew<'a> {
     pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let begin = Instant::now();
         while !holds().await {
-            assert!(
-                begin.elapsed() < PATIENCE,
-                "{}: not seen within {PATIENCE:?}: {what}\n{}",
-                self.contender.kind,
-                self.running
-                    .iter()
-                    .map(|instance| instance.process.text())
-                    .collect::<Vec<_>>()
-                    .join("\n--\n")
-            );
+            if begin.elapsed() > PATIENCE {
+                let picture = self.picture().await;
+                panic!("{}: not seen within {PATIENCE:?}: {what}\n{picture}", self.contender.kind);
+            }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// The transactions in which an instance is writing rows now: backend and beginning.
-    pub(crate) async fn writing(&self, index: usize) -> Vec<String> {
-        let ports: Vec<String> = tcp_ports(self.pid(index)).iter().map(u16::to_string).collect();
-        let ports = format!("client_port = ANY ('{{{}}}'::int[])", ports.join(","));
-        self.transactions(&ports).await
+    /// What the instances say and what the database shows, for a wait that was in vain.
+    async fn picture(&self) -> String {
+        let said = self.running.iter().map(|instance| {
+            format!("-- {} ({})\n{}", instance.name, instance.process.pid(), instance.process.text())
+        });
+        let offsets = "SELECT concat_ws(' ', partition_id, last_offset, owner) FROM kafka_offsets ORDER BY partition_id";
+        let sessions = "SELECT concat_ws(' ', pid, client_port, state, wait_event, clock_timestamp() - xact_start, left(query, 60))
+                        FROM pg_stat_activity WHERE client_port IS NOT NULL";
+        let mut lines: Vec<String> = said.collect();
+        for sql in [offsets, sessions] {
+            let rows = sqlx::query_scalar(sql).fetch_all(&self.contender.pool).await;
+            lines.extend(rows.unwrap_or_else(|error| vec![error.to_string()]));
+        }
+        lines.push(format!("written: {:?}", self.contender.written().await));
+        lines.join("\n")
     }
 
-    async fn transactions(&self, which: &str) -> Vec<String> {
+    /// The backends that are in a transaction of this instance that writes rows.
+    pub(crate) async fn writing(&self, index: usize) -> Vec<i32> {
+        let ports: Vec<String> = tcp_ports(self.pid(index)).iter().map(u16::to_string).collect();
         let sql = format!(
-            "SELECT pid || ' ' || xact_start FROM pg_stat_activity
-             WHERE state IN ('active', 'idle in transaction') AND xact_start IS NOT NULL AND query LIKE '%orders%' AND {which}"
+            "SELECT pid FROM pg_stat_activity
+             WHERE state IN ('active', 'idle in transaction') AND xact_start IS NOT NULL AND query LIKE '%orders%'
+               AND client_port = ANY ('{{{}}}'::int[])",
+            ports.join(",")
         );
         sqlx::query_scalar(&sql).fetch_all(&self.contender.pool).await.expect("the sessions")
     }
 
-    /// Kills an instance that is writing rows, and starts it again. Answers whether the transaction that was seen before was still open after it.
-    pub(crate) async fn kill(&mut self, index: usize) -> bool {
-        self.until("an instance writes rows", async || !self.writing(index).await.is_empty()).await;
-        let before = self.writing(index).await;
+    /// Kills an instance, and starts it again if it bears a name. With `in_transaction` it is stopped for the look at the database, so that the transaction
+    /// seen there is still open when the kill comes; otherwise the kill comes whenever it comes.
+    pub(crate) async fn kill(&mut self, index: usize, in_transaction: bool) {
+        if in_transaction {
+            self.hold(index).await;
+        }
         self.running[index].process.kill9();
-        let after = self.transactions("pid <> pg_backend_pid()").await;
-        let caught = before.iter().any(|transaction| after.contains(transaction));
         let Instance { name, process } = self.running.swap_remove(index);
         self.gone.push(process);
         if !name.is_empty() {
@@ -113,17 +121,28 @@ impl<'a> Crew<'a> {
             let last = self.running.len() - 1;
             self.running.swap(index, last);
         }
-        caught
+    }
+
+    /// Stops an instance (SIGSTOP) that is in the midst of a transaction, as the database shows while it is stopped. The statement that is to be seen writes
+    /// rows: a control that is stopped behind its last one would hold its offset's row, and nobody could take over.
+    async fn hold(&self, index: usize) {
+        loop {
+            self.until("an instance writes rows", async || !self.writing(index).await.is_empty()).await;
+            self.running[index].process.freeze();
+            if !self.writing(index).await.is_empty() {
+                return;
+            }
+            self.running[index].process.thaw();
+        }
     }
 
     /// Freezes an instance in the midst of its work until others have its partitions and have moved on with them, then wakes it up and waits until it has
     /// partitions again. The backlog behind each of its partitions has thousands of records, of which the client has fetched as many as it may.
     pub(crate) async fn freeze(&self, index: usize) {
-        self.until("an instance writes rows", async || !self.writing(index).await.is_empty()).await;
+        self.hold(index).await;
         let pid = self.pid(index);
         let places = self.owned(index).await;
         let before = self.contender.written().await;
-        self.running[index].process.freeze();
         for place in &places {
             let rest = self.contender.orders.of(*place as i32) - before[*place as usize];
             assert!(rest > BACKLOG, "too few orders are left for a freeze: {rest}");

@@ -17,7 +17,7 @@ pub(crate) const TABLE: &str = "
 
 /// Transactions are at least so long while there is damage to come.
 const SHORTEST_MS: i64 = 60;
-const LONGEST_MS: i64 = 400;
+const LONGEST_MS: i64 = 250;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// How much of the damage is done, in thousandths.

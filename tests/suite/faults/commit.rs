@@ -32,16 +32,15 @@ async fn c131_an_answer_to_commit_that_is_lost_is_settled_by_the_stored_offset()
         proxy.wait_for(move |seen| seen.cuts == doubt as u64 + 1).await;
         rig.all_once().await;
     }
-    let settled = async |verdict: &str| {
-        metric::sum(&address, "oncesink_in_doubt_total", &[&format!("settled=\"{verdict}\"")]).await
-    };
-    assert_eq!(settled("applied").await, DOUBTS as f64 / 2.0);
-    assert_eq!(settled("not_applied").await, DOUBTS as f64 / 2.0);
-    assert_eq!(settled("fenced").await + settled("rewound").await, 0.0);
+    for verdict in ["applied", "not_applied"] {
+        let label = format!("settled=\"{verdict}\"");
+        metric::becomes(&address, "oncesink_in_doubt_total", &[&label], DOUBTS as f64 / 2.0).await;
+    }
+    metric::becomes(&address, "oncesink_in_doubt_total", &[], DOUBTS as f64).await;
     let in_doubt = metric::sum(&address, "oncesink_transactions_total", &["outcome=\"in_doubt\""]).await;
     assert_eq!(in_doubt, DOUBTS as f64);
     for books in ["oncesink_records_read_total", "oncesink_records_written_total"] {
-        assert_eq!(metric::sum(&address, books, &[]).await, rig.expected() as f64, "{books}");
+        metric::becomes(&address, books, &[], rig.expected() as f64).await;
     }
     assert_eq!(metric::sum(&address, "oncesink_rewound_total", &[]).await, 0.0);
     assert_eq!(metric::sum(&address, "oncesink_fenced_total", &[]).await, 0.0, "{}", process.text());
@@ -62,9 +61,9 @@ async fn c031_commit_is_never_sent_again_and_the_whole_batch_runs_again() {
     rig.all_once().await;
     let after = proxy.seen();
     assert_eq!(after.cuts - before.cuts, 2, "the faults took place");
-    // Two that never arrived, the two settles between, and the one that holds the rows.
-    let reached = after.commits_forwarded - before.commits_forwarded;
-    assert_eq!((after.commits - before.commits, reached), (5, 3), "{}", process.text());
+    // Two never arrived. What did arrive, on other connections, were settles and transactions of their own.
+    let lost = (after.commits - before.commits) - (after.commits_forwarded - before.commits_forwarded);
+    assert_eq!(lost, 2, "{}", process.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,10 +76,10 @@ async fn a_transaction_found_not_applied_three_times_is_tried_apart() {
     proxy.arm_times(3, Point::CommitOf(rig.topic.clone()), Action::CutBefore);
     rig.produce(EACH).await;
     rig.all_once().await;
-    let transactions = async |outcome: &str| {
-        metric::sum(&address, "oncesink_transactions_total", &[&format!("outcome=\"{outcome}\"")]).await
-    };
-    assert_eq!((transactions("in_doubt").await, transactions("committed").await), (3.0, 2.0));
+    for (outcome, count) in [("in_doubt", 3.0), ("committed", 2.0)] {
+        let label = format!("outcome=\"{outcome}\"");
+        metric::becomes(&address, "oncesink_transactions_total", &[&label], count).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,6 +128,8 @@ async fn c131_an_old_backend_that_still_runs_is_waited_out_and_its_commit_comes_
 #[tokio::test(flavor = "multi_thread")]
 async fn c131_a_commit_that_outlives_its_sender_is_seen_by_the_next_claim() {
     let (mut rig, proxy) = behind_proxy("outlives", 1).await;
+    // The group lets the dead member go before the server ends its session, which is idle in a transaction.
+    rig.kafka_lines = "\"session.timeout.ms\" = 6000".into();
     rig.produce(EACH).await;
     let process = rig.run();
     rig.all_once().await;
@@ -143,11 +144,40 @@ async fn c131_a_commit_that_outlives_its_sender_is_seen_by_the_next_claim() {
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'oncesink {}' AND wait_event_type = 'Lock'",
         rig.topic
     );
-    eventually_within(PATIENCE, || rig.schema.value::<i64>(&waiting), |waiting| *waiting > 0).await;
+    // On a machine too busy for that order there is nothing left to wait for.
+    let look =
+        async || rig.schema.value::<i64>(&waiting).await > 0 || rig.schema.count(&rig.topic).await > EACH;
+    eventually_within(PATIENCE, look, |met| *met).await;
     proxy.release();
     rig.all_once().await;
     process.terminate();
     assert_eq!(process.wait_exit(PATIENCE).await, 0);
+}
+
+/// The settle raises the epoch. Whoever looks at the row while the batch runs again must know that it was us.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settle_of_ours_is_no_word_from_outside() {
+    let (mut rig, proxy) = behind_proxy("ours", 1).await;
+    rig.schema
+        .execute(&format!(
+            "CREATE SEQUENCE tries;
+             CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN IF nextval('tries') = 2 THEN PERFORM pg_sleep(4); END IF; RETURN NULL; END $$;
+             CREATE TRIGGER dawdle AFTER INSERT ON \"{}\" FOR EACH ROW WHEN (NEW.seq = 50) EXECUTE FUNCTION dawdle()",
+            rig.topic
+        ))
+        .await;
+    rig.produce(EACH).await;
+    let process = rig.run();
+    let address = metric::address(&process).await;
+    rig.all_once().await;
+    proxy.arm(Point::CommitOf(rig.topic.clone()), Action::CutBefore);
+    rig.produce(EACH).await;
+    rig.all_once().await;
+    let settled = metric::sum(&address, "oncesink_in_doubt_total", &["settled=\"not_applied\""]).await;
+    let tries: i64 = rig.schema.value("SELECT last_value FROM tries").await;
+    assert_eq!((settled, tries), (1.0, 2), "{}", process.text());
+    assert!(!process.text().contains("changed from outside"), "{}", process.text());
 }
 
 /// While a transaction is in doubt somebody else has the last word on its row; the settle is held until they had it.

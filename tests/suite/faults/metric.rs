@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use oncesink_test_support::eventually_within;
 use oncesink_test_support::process::Process;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -37,4 +38,9 @@ pub(super) async fn sum(address: &str, name: &str, labels: &[&str]) -> f64 {
             && labels.iter().all(|label| line.contains(label))
     });
     series.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+}
+
+/// Waits until such a sum is exactly `wanted`: a row is there before its transaction is counted.
+pub(super) async fn becomes(address: &str, name: &str, labels: &[&str], wanted: f64) {
+    eventually_within(PATIENCE, || sum(address, name, labels), |seen| *seen == wanted).await;
 }

@@ -60,7 +60,16 @@ async fn a_flipped_byte_ends_the_intake_of_its_partition_until_it_is_mended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_lost_its_tail_stops_its_partition_although_it_is_longer_again() {
+async fn a_log_that_lost_its_tail_stops_its_partition_at_the_next_start_although_it_is_longer_again() {
+    lost_tail(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_loses_its_tail_while_it_is_read_stops_its_partition() {
+    lost_tail(true).await;
+}
+
+async fn lost_tail(running: bool) {
     let cluster = KafkaCluster::start(KafkaOptions::one()).await;
     let kafka: &'static Kafka = Box::leak(Box::new(Kafka::connect(cluster.bootstrap())));
     let mut rig = Rig::between(kafka, Servers::shared().await.postgres(), "lost_tail", 2).await;
@@ -72,6 +81,10 @@ async fn a_log_that_lost_its_tail_stops_its_partition_although_it_is_longer_agai
     let lost = [rig.records(0, 40), rig.records(1, 100)].concat();
     rig.kafka.produce(&rig.topic, lost).await;
     rig.run_until_end().await;
+    let early = running.then(|| rig.run());
+    if let Some(process) = &early {
+        says(process, &["2 partitions claimed"]).await;
+    }
 
     // What an unclean leader election does to a log: 60 to 99 are gone, and others take their offsets under a later leader epoch.
     broker.kill9();
@@ -84,7 +97,7 @@ async fn a_log_that_lost_its_tail_stops_its_partition_although_it_is_longer_agai
     broker.restart().await;
     assert_eq!(rig.kafka.produce(&rig.topic, numbered(0, 1000..1100)).await[0], 60);
 
-    let process = rig.run();
+    let process = early.unwrap_or_else(|| rig.run());
     let reason = stops(&rig, &rig.topic, 0).await;
     assert!(reason.contains("the log was truncated below the stored offset"), "{reason}");
     assert_eq!(seqs(&rig, &rig.topic, 0).await, (0..100).collect::<Vec<i64>>());

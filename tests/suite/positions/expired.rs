@@ -1,6 +1,8 @@
 //! Stored offsets below the log start, at its end, and above it.
 
-use super::{column, end, events, metric, rows_reach, says, seqs, stands_at, stops};
+use oncesink_test_support::kafka::Record;
+
+use super::{column, end, events, metric, rows_reach, says, seqs, stands_at, stops, verb};
 use crate::rig::Rig;
 
 /// Stored next 100; the log then holds 500 to 900.
@@ -34,6 +36,34 @@ async fn c149_c137_an_expired_partition_stops_and_the_others_flow_without_a_reba
     assert_eq!(metric(&process, &["oncesink_rebalances_total"]).await, rebalances);
     assert_eq!(column(&rig, &rig.topic, 0, "last_offset").await.as_deref(), Some("100"));
     assert_eq!(seqs(&rig, &rig.topic, 0).await.len(), 100);
+    end(process).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c137_a_partition_that_expires_while_the_sink_runs_stops_alone() {
+    let mut rig = Rig::new("c137", 2).await;
+    rig.produce(100).await;
+    let process = rig.run();
+    rig.all_once().await;
+    // It stands still at a bad record while retention goes on.
+    rig.kafka.produce(&rig.topic, [Record::to(0).value("no object")]).await;
+    let more = rig.records(0, 800);
+    rig.kafka.produce(&rig.topic, more).await;
+    stops(&rig, &rig.topic, 0).await;
+    rig.kafka.delete_records(&rig.topic, 0, 500).await;
+    let rebalances = metric(&process, &["oncesink_rebalances_total"]).await;
+    verb(&rig, &["resume", &format!("{}/0", rig.topic)]).await;
+    says(&process, &[&format!("{}/0@100 stopped", rig.topic), "400 offsets", "1 partitions flow on"]).await;
+    let more = rig.records(1, 10);
+    rig.kafka.produce(&rig.topic, more).await;
+    stands_at(&rig, &rig.topic, 1, 110).await;
+    assert_eq!(metric(&process, &["oncesink_rebalances_total"]).await, rebalances);
+
+    // The person who is told the command runs it.
+    verb(&rig, &["reset", &format!("{}/0", rig.topic), "--to", "earliest", "--reason", "lost"]).await;
+    stands_at(&rig, &rig.topic, 0, 901).await;
+    // Offset 500 is record 499: one offset was the bad record's.
+    assert_eq!(seqs(&rig, &rig.topic, 0).await, (0..100).chain(499..900).collect::<Vec<i64>>());
     end(process).await;
 }
 

@@ -3,6 +3,7 @@
 mod damaged;
 mod expired;
 mod into_rows;
+mod leaderless;
 mod progress;
 mod recreated;
 mod rewound;

@@ -79,7 +79,12 @@ pub(crate) async fn read(tx: &mut Tx, name: &TableName, section: &str) -> Result
     let read = fingerprints(tx, &[table.oid]).await?;
     table.fingerprint = read.into_iter().next().map(|now| now.fingerprint).unwrap_or_default();
     if table.fingerprint.is_empty() {
-        return Err(Failure::fatal(format!("table {} has no columns", table.display())).into());
+        return Err(Failure::fatal(format!(
+            "table {} has no columns. ALTER TABLE {} ADD COLUMN .. helps",
+            table.display(),
+            table.sql()
+        ))
+        .into());
     }
     Ok(table)
 }
@@ -120,7 +125,7 @@ async fn missing(tx: &mut Tx, name: &TableName, section: &str) -> Result<Failure
         None => format!(" on the search_path ({path})"),
     };
     let hint = match similar {
-        Some(similar) => format!("; there is {similar}, names are compared exactly"),
+        Some(similar) => format!("; there is {similar}: names are compared exactly, schemas and all"),
         None => String::new(),
     };
     Ok(Failure::fatal(format!(
@@ -137,14 +142,14 @@ fn refuse_unfit(table: &Table, relation: &PgRow) -> Result<(), SinkError> {
     let what = match (kind.as_str(), persistence.as_str(), unfit_partition) {
         ("v", _, _) => "is a view; name the table behind it".to_owned(),
         ("m", _, _) => "is a materialized view; name a table".to_owned(),
-        ("f", _, _) => "is a foreign table: its rows are not in the transaction of the offsets".to_owned(),
+        ("f", _, _) => "is a foreign table: its rows are not in the transaction of the offsets; name a table of this server".to_owned(),
         (_, "u", _) => format!(
             "is unlogged: a crash would empty it and keep the offsets. ALTER TABLE {} SET LOGGED",
             table.sql()
         ),
-        (_, "t", _) => "is a temporary table".to_owned(),
+        (_, "t", _) => "is a temporary table: it ends with its session; name a permanent one".to_owned(),
         (_, _, Some(partition)) => format!(
-            "has a partition {partition} that is foreign or unlogged: its rows and the offsets would be lost apart"
+            "has a partition {partition} that is foreign or unlogged: its rows and the offsets would be lost apart. ALTER TABLE {partition} SET LOGGED, or detach it"
         ),
         _ if relation.try_get("rewritten")? => {
             "has a rule on INSERT; COPY does not run rules. Replace it by a trigger".to_owned()

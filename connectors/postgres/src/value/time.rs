@@ -35,7 +35,11 @@ impl Zone {
                 .map(|offset| Self(TimeZone::fixed(offset)))
                 .ok_or(format!("zone = {name:?} is no offset such as \"+02:00\""));
         }
-        TimeZone::get(name).map(Self).map_err(|error| format!("zone = {name:?} is not known: {error}"))
+        TimeZone::get(name).map(Self).map_err(|error| {
+            format!(
+                "zone = {name:?} is not known ({error}); write a name such as \"Europe/Berlin\", or an offset"
+            )
+        })
     }
 
     /// The instant of a wall time; none when the clocks skip it.

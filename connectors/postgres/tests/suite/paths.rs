@@ -60,7 +60,7 @@ async fn check(stem: &str, path: &str, rows: usize, statements: i64, filler: imp
     let values: Vec<_> = (0..rows).map(|row| format!("{{{}{}}}", RECORDS[row % 4], filler(row))).collect();
     let sink = fixture.open("{}", &["t"]).await.unwrap();
     let written = fixture.write(&sink, &mut batch(&values)).await.unwrap();
-    assert_eq!(written.records, rows);
+    assert_eq!(written.total().records, rows);
     assert_eq!(fixture.schema.count("t").await, rows as i64);
     let columns: Vec<_> = TYPES.split(", ").map(|column| column.split_whitespace().next().unwrap()).collect();
     let columns = columns.join(", ");

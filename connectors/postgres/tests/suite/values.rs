@@ -134,5 +134,5 @@ async fn a_refused_copy_leaves_the_session_usable() {
         assert!(session.is_some(), "the session answers after {twice}");
     }
     let (written, _) = fixture.try_on(session.unwrap(), &sink, &batch(&[r#"{"n":0}"#])).await;
-    assert_eq!(written.unwrap().records, 1);
+    assert_eq!(written.unwrap().total().records, 1);
 }

@@ -10,7 +10,7 @@ async fn ten_thousand_rows_in_one_batch() {
         (0..10_000).map(|seq| format!(r#"{{"seq":{seq},"amount":{seq}.25,"note":"{note}"}}"#)).collect();
     let sink = fixture.open("{}", &["t"]).await.unwrap();
     let written = fixture.write(&sink, &mut batch(&values)).await.unwrap();
-    assert_eq!(written.records, 10_000);
+    assert_eq!(written.total().records, 10_000);
     let found = fixture.rows("SELECT count(*), count(DISTINCT seq) AS seqs, sum(seq), sum(amount) AS amount, min(length(note)) AS note FROM t").await;
     assert_eq!(found, [r#"{"count":10000,"seqs":10000,"sum":49995000,"amount":49997500.00,"note":100}"#]);
 }

@@ -51,7 +51,9 @@ impl From<sqlx::Error> for SinkError {
 fn answered(error: &PgDatabaseError) -> Failure {
     let state = error.code();
     let place = Place::of(error);
-    let message = match condition(state) {
+    // Whoever raises an error in a trigger writes what he likes into it, often the row.
+    let raised = error.routine() == Some("exec_stmt_raise");
+    let message = match condition(state).or(raised.then_some(RAISED)) {
         Some(condition) => place.describe(condition, error.constraint()),
         None => error.message().to_owned(),
     };
@@ -64,6 +66,9 @@ fn answered(error: &PgDatabaseError) -> Failure {
     }
     failure
 }
+
+/// Instead of the words of whoever raised it.
+const RAISED: &str = "raised by a trigger or a function (its words are in the server's log only, since they may quote the row)";
 
 /// What is to be done, by SQLSTATE.
 fn class(state: &str) -> Class {
@@ -122,6 +127,7 @@ fn condition(state: &str) -> Option<&'static str> {
         "23514" => "check constraint violated",
         "23P01" => "exclusion constraint violated",
         _ if state.starts_with("22") => "data exception",
+        _ if state.starts_with("P0") => RAISED,
         _ if state.starts_with("23") => "integrity constraint violated",
         _ => return None,
     })

@@ -7,6 +7,7 @@ pub use config::{PostgresConfig, Timeouts};
 
 mod names;
 mod url;
+pub use url::check_url;
 
 mod session;
 pub use session::{Session, SessionId};

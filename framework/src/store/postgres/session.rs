@@ -68,12 +68,16 @@ pub(super) async fn connect(
             let waited = timeouts.connect;
             return Err(Failure::new(
                 Class::Transient,
-                format!("connecting to {place}: no answer in {waited:?}"),
+                format!(
+                    "connecting to {place}: no answer in {waited:?}. Is this a Postgres server? {CHECK_ADDRESS}"
+                ),
             ));
         }
     };
     if row.try_get("recovering")? || row.try_get("read_only")? {
-        let what = format!("{place} is read-only (a standby, or default_transaction_read_only is on)");
+        let what = format!(
+            "{place} is read-only (a standby, or default_transaction_read_only is on). Name the primary in the target's url"
+        );
         return Err(Failure::new(Class::WrongServer, what));
     }
     let names = match (resolved, &wanted.schema) {
@@ -83,7 +87,7 @@ pub(super) async fn connect(
             let schema: Option<String> = row.try_get("schema")?;
             let Some(schema) = schema else {
                 return Err(Failure::fatal(format!(
-                    "no schema of the search path exists: name one, offsets = \"schema.{DEFAULT_OFFSETS}\""
+                    "no schema of the search_path is there for this role: GRANT USAGE ON SCHEMA .. TO it, or name one, offsets = \"schema.{DEFAULT_OFFSETS}\""
                 )));
             };
             Arc::new(Names::new(&schema, &wanted.table))
@@ -94,14 +98,27 @@ pub(super) async fn connect(
     Ok(Session { connection, id, names, version: version.into() })
 }
 
-/// A server without TLS where TLS is demanded has answered and refused: waiting mends nothing.
+const CHECK_ADDRESS: &str = "Check host and port in the target's url";
+
+/// What was answered, with the remedy. A server without TLS where TLS is demanded has answered and refused: waiting mends nothing.
 fn refused(error: sqlx::Error) -> Failure {
     let demanded =
         matches!(&error, sqlx::Error::Tls(cause) if cause.to_string().contains("does not support TLS"));
+    let unreachable = matches!(&error, sqlx::Error::Io(_));
     let mut failure = Failure::from(error);
     if demanded {
         failure.class = Class::Fatal;
     }
+    let remedy = match failure.sql_state.as_deref() {
+        Some("28P01") => "Check the user and the password in the target's url, or its key password",
+        Some("28000") => "Check the user in the target's url, and the server's pg_hba.conf",
+        Some("3D000") => "Create it, or name another in the target's url",
+        Some("42501") => "GRANT CONNECT ON DATABASE .. TO the role",
+        None if demanded => "Switch TLS on in the server, or write another sslmode into the target's url",
+        None if unreachable => CHECK_ADDRESS,
+        _ => return failure,
+    };
+    failure.message = format!("{}. {remedy}", failure.message);
     failure
 }
 

@@ -43,13 +43,24 @@ pub(super) fn options(config: &PostgresConfig, group: &str) -> Result<PgConnectO
     Ok(options)
 }
 
+/// Looks at a URL without connecting, so that a flaw is found where it is written.
+///
+/// # Errors
+/// What is wrong with it, without quoting it.
+pub fn check_url(url: &str) -> Result<(), String> {
+    known_parameters(url).map_err(|failure| failure.message)?;
+    PgConnectOptions::from_str(url)
+        .map(drop)
+        .map_err(|_| "this is not of the form postgres://user@host:port/database?sslmode=...".to_owned())
+}
+
 fn known_parameters(url: &str) -> Result<(), Failure> {
     let Some((_, query)) = url.split_once('?') else { return Ok(()) };
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let name = pair.split('=').next().unwrap_or_default();
         if !KNOWN.contains(&name) && !name.starts_with("options[") && !name.starts_with("options%5B") {
             return Err(Failure::fatal(format!(
-                "the url of the database has an unknown parameter {name:?}; known are {}",
+                "the url has an unknown parameter {name:?}; known are {}",
                 KNOWN.join(", ")
             )));
         }

@@ -49,7 +49,7 @@ async fn data_errors_name_their_place_and_keep_the_value_to_themselves() {
             Reason::NotATime,
             "time",
         ),
-        ("INSERT INTO guarded VALUES (5550123)", "P0001", Reason::Trigger, "no items today"),
+        ("INSERT INTO guarded VALUES (5550123)", "P0001", Reason::Trigger, "raised by a trigger"),
     ];
     for (sql, state, reason, says) in cases {
         let failure = failure(&bench, sql).await;
@@ -61,6 +61,19 @@ async fn data_errors_name_their_place_and_keep_the_value_to_themselves() {
         assert_eq!(failure.data.as_ref().map(|data| data.reason), Some(reason), "{sql}");
         assert!(failure.message.contains(says), "{sql}: {failure}");
         assert!(!format!("{failure:?}").contains("55501"), "the value is told: {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_raised_under_a_borrowed_state_keeps_its_words_to_itself() {
+    let bench = Bench::with_rows("errors_raised", 1).await;
+    for (state, class) in
+        [("55P03", Class::SickObject), ("40001", Class::Transient), ("ZZ001", Class::BadRecord)]
+    {
+        let sql = format!("DO $$ BEGIN RAISE EXCEPTION 'row 5550123' USING ERRCODE = '{state}'; END $$");
+        let failure = failure(&bench, &sql).await;
+        assert_eq!((failure.class, failure.sql_state.as_deref()), (class, Some(state)), "{failure}");
+        assert!(!format!("{failure:?}").contains("5550123"), "the value is told: {failure:?}");
     }
 }
 

@@ -218,6 +218,19 @@ impl Kafka {
         self.watermarks(topic, partition).await.high
     }
 
+    /// Whether the coordinator knows a consumer group of this name.
+    pub async fn has_group(&self, group: &str) -> bool {
+        let group = group.to_owned();
+        self.blocking(move |kafka| {
+            let consumer = plain_consumer(&kafka.bootstrap, &[]);
+            poll_until("its groups", || {
+                let list = consumer.fetch_group_list(None, CALL).ok()?;
+                Some(list.groups().iter().any(|known| known.name() == group && known.state() != "Dead"))
+            })
+        })
+        .await
+    }
+
     /// Commits offsets for a group without a member, as another tool may have left them.
     pub async fn commit_offsets(&self, group: &str, topic: &str, offsets: &[(i32, i64)]) {
         let (group, mut list) = (group.to_owned(), TopicPartitionList::new());

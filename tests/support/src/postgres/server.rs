@@ -210,7 +210,8 @@ impl Instance {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let mut connection = PgConnection::connect(&self.url).await?;
-            sqlx::query("SELECT 1").execute(&mut connection).await?;
+            let role = "DO $$ BEGIN CREATE ROLE oncesink_with_password; EXCEPTION WHEN duplicate_object THEN NULL; END $$";
+            sqlx::query(role).execute(&mut connection).await?;
             connection.close().await
         })
     }
@@ -230,12 +231,20 @@ impl Drop for Instance {
     }
 }
 
+/// Members of this role need their password; everybody else is trusted. It is made by whoever starts the server.
+const WITH_PASSWORD: &str = "oncesink_with_password";
+
 /// Lays out an initialised data folder that belongs to the server's account.
 fn lay_out(folder: &Workdir) {
     let data = folder.path().join("data");
     let mut copy = Command::new("cp");
     copy.arg("-r").arg(template()).arg(&data);
     run(copy);
+    // The first line that fits decides.
+    let rules = data.join("pg_hba.conf");
+    let trust = fs::read_to_string(&rules).expect("reading the access rules");
+    let demand = format!("host all +{WITH_PASSWORD} 127.0.0.1/32 scram-sha-256\n");
+    fs::write(&rules, demand + &trust).expect("writing the access rules");
     if let Some(user) = account() {
         let mut own = Command::new("chown");
         own.arg("-R").arg(format!("{}:{}", user.uid, user.gid)).arg(folder.path());
