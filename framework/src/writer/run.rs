@@ -237,14 +237,14 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
-    /// Waits for one thing. With records at hand it only looks, and does not sleep.
+    /// Waits for one thing. With records at hand it only looks, and does not sleep: a timer would, since its ticks are milliseconds.
     async fn wait(
         &mut self,
         inbox: &mut UnboundedReceiver<Instruction>,
         fd: &AsyncFd<std::os::fd::OwnedFd>,
         draining: bool,
     ) -> Woke<S, K> {
-        let until = if draining { Instant::now() } else { self.next_due() };
+        let until = self.next_due();
         let may_drain = self.may_drain();
         let Self { flight, settle, .. } = self;
         tokio::select! {
@@ -258,7 +258,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 }
                 Woke::Queue
             }
-            () = tokio::time::sleep_until(until.into()) => Woke::Due,
+            () = tokio::task::yield_now(), if draining => Woke::Due,
+            () = tokio::time::sleep_until(until.into()), if !draining => Woke::Due,
         }
     }
 
