@@ -1,9 +1,10 @@
 //! Claims beside the polling: identity, first rows, the claim itself, and the check that its position can be.
 //!
 //! Invariants: a claim is tried as long as the partition waits for exactly this claim, and dropped as soon as it does not; what is out of reach is waited
-//! for, what cannot be is reported and decided elsewhere; nothing here is in a hurry, since the group has its answer already.
+//! for, what cannot be is reported and decided elsewhere; no call to the database is waited for without a limit; nothing here is in a hurry, since the group
+//! has its answer already.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -66,6 +67,20 @@ impl Current {
     }
 }
 
+/// Topics of which this process has seen that they were claimed before. One that has no record any more was not forgotten by us: somebody emptied the tables.
+#[derive(Clone, Default)]
+pub(crate) struct Begun(Arc<Mutex<BTreeSet<Arc<str>>>>);
+
+impl Begun {
+    fn insert(&self, topic: &Arc<str>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(topic));
+    }
+
+    fn contains(&self, topic: &Arc<str>) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(topic)
+    }
+}
+
 /// What every claim of a sink needs.
 pub(crate) struct Claimer<S> {
     pub(crate) store: Arc<S>,
@@ -75,8 +90,11 @@ pub(crate) struct Claimer<S> {
     pub(crate) on_expired: OnExpired,
     /// Target of each topic, as the opened sink names it.
     pub(crate) targets: BTreeMap<Arc<str>, Arc<str>>,
+    pub(crate) begun: Begun,
     pub(crate) current: Current,
     pub(crate) brought: UnboundedSender<Brought>,
+    /// Our own timer for a call to the database, above the server's statement timeout.
+    pub(crate) call_max: Duration,
 }
 
 type Numbered = (TopicPartition, ClaimNumber);
@@ -138,7 +156,10 @@ impl<S: Store> Claimer<S> {
         let mut unregistered = Vec::new();
         for (place, claim) in wanted {
             match topics.get(&place.topic) {
-                Some(topic) => known.push((Wanted { place: place.clone(), topic: topic.clone() }, *claim)),
+                Some(Some(topic)) => {
+                    known.push((Wanted { place: place.clone(), topic: topic.clone() }, *claim));
+                }
+                Some(None) => self.halted(place, *claim, Claim::Missing),
                 None => unregistered.push((place.clone(), *claim)),
             }
         }
@@ -146,7 +167,7 @@ impl<S: Store> Claimer<S> {
             return Ok(Left { busy: Vec::new(), unregistered, why });
         }
         let rows: Vec<Wanted> = known.iter().map(|(want, _)| want.clone()).collect();
-        let answers = self.store.claim(&self.identity, &rows).await?;
+        let answers = self.answer("claim", self.store.claim(&self.identity, &rows)).await?;
         let mut busy = Vec::new();
         let mut claimed = Vec::new();
         for ((want, claim), answer) in known.into_iter().zip(answers) {
@@ -175,7 +196,8 @@ impl<S: Store> Claimer<S> {
                 );
                 said = true;
             }
-            match self.store.claim_waiting(&self.identity, &want, end_frozen).await {
+            let waiting = self.store.claim_waiting(&self.identity, &want, end_frozen);
+            match self.answer("claim", waiting).await {
                 Ok(Claim::Claimed(row)) => {
                     emit::claim(&self.identity.group, began.elapsed());
                     return self.check(vec![(want, claim, row)]).await;
@@ -186,6 +208,21 @@ impl<S: Store> Claimer<S> {
             }
             attempts += 1;
             tokio::time::sleep(back_off(attempts).min(Duration::from_secs(1))).await;
+        }
+    }
+
+    /// A connection that falls silent without a word is given up, as every call of a writer's is: nobody else would ever look at this claim again.
+    async fn answer<T>(
+        &self,
+        doing: &str,
+        call: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        match tokio::time::timeout(self.call_max, call).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let waited = self.call_max.as_secs();
+                Err(Failure::new(Class::Timeout, format!("{doing}: no answer within {waited} s")))
+            }
         }
     }
 
@@ -207,20 +244,27 @@ impl<S: Store> Claimer<S> {
         let _ = self.brought.send(brought);
     }
 
-    /// Topic identities, with rows for all their partitions; and why topics are left out, if some are.
+    /// Topic identities, with rows for all their partitions, none for a topic whose record is gone; and why topics are left out, if some are.
     async fn registered(
         &self,
         wanted: &[Numbered],
-    ) -> Result<(BTreeMap<Arc<str>, TopicIdentity>, Option<Failure>), Failure> {
+    ) -> Result<(BTreeMap<Arc<str>, Option<TopicIdentity>>, Option<Failure>), Failure> {
         let mut names: Vec<Arc<str>> = wanted.iter().map(|(place, _)| Arc::clone(&place.topic)).collect();
         names.sort();
         names.dedup();
         let facts = self.monitor.topics(&names).await.map_err(starts::from_kafka)?;
-        let recorded = self.store.recorded(&names).await?;
+        let recorded = self.answer("topics", self.store.recorded(&names)).await?;
         let (mut topics, mut why) = (BTreeMap::new(), None);
         for (facts, recorded) in facts.into_iter().zip(recorded) {
+            if recorded.is_none() && self.begun.contains(&facts.name) {
+                topics.insert(facts.name, None);
+                continue;
+            }
             match self.register(&facts, recorded).await {
-                Ok(topic) => drop(topics.insert(facts.name, topic)),
+                Ok(topic) => {
+                    self.begun.insert(&facts.name);
+                    topics.insert(facts.name, Some(topic));
+                }
                 Err(failure) => drop(why.get_or_insert(failure)),
             }
         }
@@ -245,7 +289,7 @@ impl<S: Store> Claimer<S> {
         let topic = TopicIdentity { name: Arc::clone(name), id: id.as_str().into(), target };
         if recorded.is_none_or(|recorded| recorded < partitions) {
             let starts = self.starts(&topic, partitions, recorded.is_none()).await?;
-            self.store.register(&self.identity, &starts).await?;
+            self.answer("first rows", self.store.register(&self.identity, &starts)).await?;
         }
         Ok(topic)
     }
@@ -369,7 +413,8 @@ impl<S: Store> Claimer<S> {
             "expired: offsets {}..{} are gone; going on at {offset} by on_expired = {policy}",
             row.offset, ends.log_start
         );
-        match self.store.forward(&place, row.fence, row.offset, offset, &reason).await {
+        let forward = self.store.forward(&place, row.fence, row.offset, offset, &reason);
+        match self.answer("moving on", forward).await {
             Ok(true) => {
                 tracing::warn!("{place}: {reason}");
                 self.bring(Brought::of(want, claim, Claimed { offset, leader_epoch: None, ..row }));

@@ -12,7 +12,7 @@ use crate::position::StartPolicy;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Identity, Starts, Store, TopicIdentity};
-use crate::supervisor::claimer::back_off;
+use crate::supervisor::claimer::{Begun, back_off};
 use crate::supervisor::promise::promise;
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::starts;
@@ -20,6 +20,9 @@ use crate::writer::{ConfigSource, open_on};
 
 /// How often an unknown topic is asked for before it counts as missing: right after it was made, brokers differ about it for tens of milliseconds.
 const UNKNOWN_CONFIRMED: u32 = 3;
+
+/// How long one look may take; far above the limits that the server keeps.
+const ATTEMPT_MAX: Duration = Duration::from_secs(60);
 
 /// What the checks found out.
 pub struct Checked {
@@ -33,6 +36,7 @@ pub struct Checked {
     pub partitions: BTreeMap<Arc<str>, i32>,
     /// With `until_end`: the last stable offsets at the start.
     pub ends: BTreeMap<TopicPartition, i64>,
+    pub(crate) begun: Begun,
 }
 
 /// Checks a sink's surroundings, in the order in which people can mend them. With `wait`, what does not answer is waited for.
@@ -77,7 +81,7 @@ pub async fn check<S: Store, K: Sink<S>>(
     } else {
         BTreeMap::new()
     };
-    Ok(Checked { monitor, identity, targets, partitions, ends })
+    Ok(Checked { monitor, identity, targets, partitions, ends, begun: Begun::default() })
 }
 
 /// The first question to Kafka: here an address that is wrong shows.
@@ -250,7 +254,11 @@ where
     let began = Instant::now();
     let mut attempts = 0;
     loop {
-        match attempt().await {
+        // A peer that takes the question and falls silent would be waited for without a word.
+        let answer = tokio::time::timeout(ATTEMPT_MAX, attempt()).await.unwrap_or_else(|_| {
+            Err(Failure::new(Class::Timeout, format!("no answer within {} s", ATTEMPT_MAX.as_secs())))
+        });
+        match answer {
             Ok(answer) => {
                 if attempts > 0 {
                     tracing::info!("{whom} answers after {:.1} s", began.elapsed().as_secs_f64());

@@ -32,7 +32,7 @@ const REVOKE_MAX: Duration = Duration::from_secs(1);
 const CLOSE_MAX: Duration = Duration::from_secs(6);
 /// After the drain deadline: time for writers to withdraw what can be withdrawn.
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
-/// How long noting a state may take before it is tried again.
+/// How long noting a state or an event, or a look at the stored offsets, may take.
 const NOTE_MAX: Duration = Duration::from_secs(10);
 /// How long a record may wait for the row that its foreign key refers to.
 const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
@@ -184,8 +184,10 @@ impl<S: Store> Supervisor<S> {
             start: settings.start,
             on_expired: settings.on_expired,
             targets: checked.targets.clone(),
+            begun: checked.begun.clone(),
             current: Current::default(),
             brought: brought_tx,
+            call_max: settings.call_max(),
         });
         let looked = Looked::default();
         let watcher = watch(Arc::clone(store), checked.monitor.clone(), looked.clone(), seen_tx.clone());
@@ -498,8 +500,10 @@ impl<S: Store> Supervisor<S> {
         let event = EventRow { place: place.clone(), kind, old_offset, new_offset, reason: reason.into() };
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
-            if let Err(failure) = store.record(&event).await {
-                tracing::warn!("the event of a rewind could not be recorded: {failure}");
+            match tokio::time::timeout(NOTE_MAX, store.record(&event)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(failure)) => tracing::warn!("the event of a rewind could not be recorded: {failure}"),
+                Err(_) => tracing::warn!("the event of a rewind could not be recorded in time"),
             }
         });
     }
@@ -665,7 +669,8 @@ impl<S: Store> Supervisor<S> {
         let places: Vec<TopicPartition> = self.ends.keys().cloned().collect();
         let (store, seen) = (Arc::clone(&self.store), self.seen.clone());
         tokio::spawn(async move {
-            let _ = seen.send(Seen::Reached(store.rows(&places).await.ok()));
+            let rows = tokio::time::timeout(NOTE_MAX, store.rows(&places)).await;
+            let _ = seen.send(Seen::Reached(rows.ok().and_then(Result::ok)));
         });
     }
 

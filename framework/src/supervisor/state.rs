@@ -286,7 +286,9 @@ impl Partitions {
         let mut waiting = BTreeSet::new();
         for place in &places {
             let Some(partition) = self.map.get_mut(place) else { continue };
-            if let Some(writer) = partition.writer() {
+            // Also when the sink ends: its transaction is not waited for any more.
+            let told = matches!(partition.life, Life::Releasing { .. });
+            if let Some(writer) = partition.held_by().filter(|_| !told) {
                 let claim = partition.claim;
                 effects.push(Effect::Release { writer, place: place.clone(), claim, finish: false });
             }
@@ -317,6 +319,7 @@ impl Partitions {
             self.map.remove(place);
         }
         effects.push(Effect::AnswerRevoke { places: revoke.places });
+        self.drained_when_empty(effects);
     }
 
     fn lost(&mut self, places: &[TopicPartition], effects: &mut Vec<Effect>) {
@@ -517,7 +520,7 @@ impl Partitions {
     }
 
     fn drained_when_empty(&self, effects: &mut Vec<Effect>) {
-        if self.ending && self.map.is_empty() {
+        if self.ending && self.map.is_empty() && !effects.contains(&Effect::Drained) {
             effects.push(Effect::Drained);
         }
     }

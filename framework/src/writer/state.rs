@@ -20,6 +20,8 @@ use crate::store::{Fence, Settled, Step};
 
 /// How often a transaction may be found not applied before its parts are run apart.
 const UNDONE_MAX: u32 = 3;
+/// How often a transaction may run out of time before it is taken for too large; its halves are split at the first time.
+const OVERDUE_MAX: u32 = 2;
 
 /// What a writer knows of a partition that was handed over to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +73,7 @@ struct Run {
     held: Vec<Held>,
     attempts: u32,
     undone: u32,
+    overdue: u32,
     reopened: bool,
 }
 
@@ -287,7 +290,8 @@ impl Writer {
                 }
                 Class::StaleCatalog if !run.reopened => self.reopen(run, effects),
                 Class::StaleCatalog | Class::SickObject => self.sick(run, effects),
-                Class::Transient | Class::WrongServer | Class::Timeout | Class::BadRecord => {
+                Class::Timeout => return self.overdue(run, effects),
+                Class::Transient | Class::WrongServer | Class::BadRecord => {
                     return self.back_off(run, effects);
                 }
             },
@@ -355,6 +359,18 @@ impl Writer {
         effects.push(Effect::BackOff { attempts: run.attempts });
         self.queue.push_front(run);
         self.phase = Phase::BackingOff;
+    }
+
+    /// Out of time: what was too much for a statement's limit will be so again, for ever, so that halves are tried, down to a record.
+    fn overdue(&mut self, mut run: Run, effects: &mut Vec<Effect>) {
+        run.overdue = run.overdue.saturating_add(1);
+        if run.overdue >= OVERDUE_MAX
+            && let Some((left, right)) = split(&run)
+        {
+            self.queue.push_front(right);
+            run = left;
+        }
+        self.back_off(run, effects);
     }
 
     fn reopen(&mut self, mut run: Run, effects: &mut Vec<Effect>) {

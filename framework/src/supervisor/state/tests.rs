@@ -226,6 +226,21 @@ fn a_stop_finishes_transactions_and_ends_when_all_have_let_go() {
     assert_eq!(Partitions::new(1).step(Event::Shutdown), [Effect::Drained], "nothing was open");
 }
 
+/// A revoke that comes while the sink ends takes its partitions along; nobody is left who could say that they have let go.
+#[test]
+fn a_stop_ends_when_its_last_partitions_are_revoked_and_their_writer_is_not_waited_for() {
+    let (mut machine, claims) = running(1);
+    machine.step(Event::Shutdown);
+    let effects = machine.step(Event::Revoked(vec![place(0)]));
+    assert!(
+        matches!(effects.as_slice(), [Effect::Release { finish: false, .. }, Effect::AwaitRevoke]),
+        "its transaction is withdrawn: {effects:?}"
+    );
+    let effects = machine.step(Event::RevokeOverdue);
+    assert!(matches!(effects.as_slice(), [Effect::AnswerRevoke { .. }, Effect::Drained]), "{effects:?}");
+    assert_eq!(machine.step(Event::Released { place: place(0), claim: claims[0] }), []);
+}
+
 #[test]
 fn ten_minutes_without_progress_behind_a_damaged_batch_stop_a_partition_and_progress_counts_anew() {
     let minutes = |minutes: u64| Event::Tick(Duration::from_secs(60 * minutes));

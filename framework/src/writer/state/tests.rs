@@ -278,6 +278,24 @@ fn not_applied_three_times_running_is_tried_apart() {
 }
 
 #[test]
+fn what_runs_out_of_time_again_is_tried_in_halves_in_order_down_to_a_record() {
+    let (mut writer, _) = gathered(1, 4);
+    let mut overdue = || {
+        let effects = writer.step(Event::RolledBack { class: Class::Timeout });
+        assert!(matches!(effects.as_slice(), [Effect::BackOff { .. }]), "{effects:?}");
+        runs(&writer.step(Event::BackedOff))
+    };
+    assert_eq!(overdue(), [[(0, 0, 4)]], "once is chance");
+    assert_eq!(overdue(), [[(0, 0, 2)]]);
+    assert_eq!(overdue(), [[(0, 0, 1)]]);
+    assert_eq!(overdue(), [[(0, 0, 1)]], "nothing is left to be split");
+    assert_eq!(runs(&writer.step(Event::Committed)), [[(0, 1, 2)]]);
+    assert_eq!(runs(&writer.step(Event::Committed)), [[(0, 2, 4)]]);
+    assert_eq!(stored(&writer.step(Event::Committed)), [(0, 4)]);
+    assert!(writer.is_idle());
+}
+
+#[test]
 fn a_known_bad_record_stops_its_partition_right_before_it_and_others_go_on() {
     let (mut writer, _) = gathered(2, 5);
     // The catalog is read once more before a record is called bad.
@@ -526,6 +544,7 @@ impl World {
         match how % 8 {
             1 => return self.step(Event::RolledBack { class: Class::Transient }),
             2 => return self.step(Event::RolledBack { class: Class::SickObject }),
+            7 if how > 8 => return self.step(Event::RolledBack { class: Class::Timeout }),
             3 => return self.step(Event::InDoubt),
             4 => return self.step(Event::Withdrawn),
             _ => {}
