@@ -157,6 +157,13 @@ impl SliceBuilder {
         Self { slice }
     }
 
+    /// Makes room for records and bytes.
+    pub(crate) fn with_room(mut self, (records, bytes): (usize, usize)) -> Self {
+        self.slice.entries.reserve(records);
+        self.slice.arena.reserve(bytes);
+        self
+    }
+
     /// Takes a record; the caller has checked that its offset is not below [`SliceBuilder::to`].
     pub fn push<'h>(
         &mut self,
@@ -193,6 +200,11 @@ impl SliceBuilder {
         let start = self.slice.arena.len() as u32;
         self.slice.arena.extend_from_slice(bytes);
         Span { start, end: self.slice.arena.len() as u32 }
+    }
+
+    /// The partition.
+    pub fn place(&self) -> &TopicPartition {
+        &self.slice.place
     }
 
     /// Next offset to take.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod attack;
+mod architecture;
 mod basics;
 mod command;
 mod example;

@@ -40,7 +40,7 @@ pub(crate) fn encode<'m>(
         })?;
         let position = tables.iter().position(|(index, _, _)| *index == mapping.table_index);
         let position = position.unwrap_or_else(|| {
-            tables.push((mapping.table_index, mapping.table.clone(), Groups::default()));
+            tables.push((mapping.table_index, mapping.table.clone(), Groups::with_room(batch.bytes())));
             tables.len() - 1
         });
         if let Some((_, _, groups)) = tables.get_mut(position) {

@@ -27,14 +27,16 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    fn new(table: &Table, present: &[u64]) -> Self {
+    fn new(table: &Table, present: &[u64], room: usize) -> Self {
         let columns: Vec<_> = (0..table.columns.len()).filter(|index| is_present(present, *index)).collect();
         let lacking = table
             .columns
             .iter()
             .enumerate()
             .position(|(index, column)| column.required && !is_present(present, index));
-        Self { columns, rows: 0, bytes: COPY_HEADER.to_vec(), row_start: 0, lacking }
+        let mut bytes = Vec::with_capacity(room);
+        bytes.extend_from_slice(COPY_HEADER);
+        Self { columns, rows: 0, bytes, row_start: 0, lacking }
     }
 
     /// Begins a row; [`Group::end_row`] or [`Group::drop_row`] follows.
@@ -125,9 +127,16 @@ pub(crate) struct Groups {
     present: Vec<u64>,
     /// Group of the row before and its columns: the next row mostly has the same.
     last: (Vec<u64>, usize),
+    /// Bytes to make room for in the first group, which mostly is the only one.
+    room: usize,
 }
 
 impl Groups {
+    /// No groups yet, of records with so many bytes.
+    pub(crate) fn with_room(room: usize) -> Self {
+        Self { room, ..Self::default() }
+    }
+
     /// The group of a row that carries these columns.
     pub(crate) fn of<'g>(
         &'g mut self,
@@ -153,7 +162,8 @@ impl Groups {
         if let Some(index) = self.index.get(self.present.as_slice()) {
             return *index;
         }
-        self.groups.push(Group::new(table, &self.present));
+        let room = std::mem::take(&mut self.room);
+        self.groups.push(Group::new(table, &self.present, room));
         self.index.insert(self.present.as_slice().into(), self.groups.len() - 1);
         self.groups.len() - 1
     }

@@ -160,6 +160,7 @@ impl<S: Store> Supervisor<S> {
             .map_err(|error| Failure::fatal(error.to_string()))?;
         let writer_settings = WriterSettings {
             batch: settings.batch,
+            ahead: settings.payload_share(),
             call_max: settings.call_max(),
             group: Arc::clone(&settings.group),
         };

@@ -106,11 +106,15 @@ impl SinkSettings {
         settings.properties = self.properties()?;
         settings.protocol = self.protocol;
         settings.take_group_properties();
-        // Resident memory is about three times the payload held.
-        let payload = self.memory / self.writers.max(1) as u64 / 3;
-        settings.queue_kilobytes = u32::try_from(payload / 1000).unwrap_or(u32::MAX).max(64);
+        settings.queue_kilobytes = u32::try_from(self.payload_share() / 1000).unwrap_or(u32::MAX).max(64);
         settings.partitions_per_writer = partitions.div_ceil(self.writers.max(1)).max(1);
         Ok(settings)
+    }
+
+    /// Bytes of payload that may wait in a writer's queue, and again in its closed batches. Resident memory is about three times the payload held.
+    pub(crate) fn payload_share(&self) -> usize {
+        let payload = self.memory / self.writers.max(1) as u64 / 3;
+        usize::try_from(payload / 2).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn call_max(&self) -> Duration {

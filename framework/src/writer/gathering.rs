@@ -25,9 +25,15 @@ pub struct BatchLimits {
 /// The batch that fills while another one commits.
 pub(crate) struct Gathering {
     limits: BatchLimits,
-    builders: HashMap<TopicPartition, SliceBuilder>,
+    builders: Vec<SliceBuilder>,
+    /// Where a partition's builder stands in `builders`.
+    slots: HashMap<TopicPartition, usize>,
     topics: HashSet<Arc<str>>,
     last: Option<TopicPartition>,
+    /// The slot of the record before: records come from a partition in runs.
+    last_slot: usize,
+    /// Records and bytes that a partition had on average in the batch before: room for the next one, so that it need not grow step by step.
+    room: (usize, usize),
     rows: usize,
     bytes: usize,
     first_record: Option<Instant>,
@@ -39,9 +45,12 @@ impl Gathering {
     pub(crate) fn new(limits: BatchLimits) -> Self {
         Self {
             limits,
-            builders: HashMap::new(),
+            builders: Vec::new(),
+            slots: HashMap::new(),
             topics: HashSet::new(),
             last: None,
+            last_slot: 0,
+            room: (0, 0),
             rows: 0,
             bytes: 0,
             first_record: None,
@@ -72,10 +81,14 @@ impl Gathering {
 
     /// The builder of a partition; a new one begins at `from`.
     pub(crate) fn builder(&mut self, place: &TopicPartition, from: i64) -> &mut SliceBuilder {
-        if !self.builders.contains_key(place) {
-            self.builders.insert(place.clone(), SliceBuilder::new(place.clone(), from));
+        if self.builders.get(self.last_slot).is_none_or(|builder| builder.place() != place) {
+            self.last_slot = self.slots.get(place).copied().unwrap_or(self.builders.len());
         }
-        self.builders.entry(place.clone()).or_insert_with(|| SliceBuilder::new(place.clone(), from))
+        if self.last_slot == self.builders.len() {
+            self.slots.insert(place.clone(), self.last_slot);
+            self.builders.push(SliceBuilder::new(place.clone(), from).with_room(self.room));
+        }
+        &mut self.builders[self.last_slot]
     }
 
     /// Counts a record that was pushed.
@@ -87,7 +100,12 @@ impl Gathering {
 
     /// Drops what was gathered of a partition; answers the number of records.
     pub(crate) fn discard(&mut self, place: &TopicPartition) -> usize {
-        let Some(builder) = self.builders.remove(place) else { return 0 };
+        let Some(slot) = self.slots.remove(place) else { return 0 };
+        let builder = self.builders.swap_remove(slot);
+        // The last builder stands here now.
+        if let Some(moved) = self.builders.get(slot) {
+            self.slots.insert(moved.place().clone(), slot);
+        }
         self.rows -= builder.len();
         self.bytes = self.bytes.saturating_sub(builder.bytes());
         if self.rows == 0 {
@@ -106,7 +124,7 @@ impl Gathering {
         if let Some(first) = self.first_record {
             return Some(if self.is_full() { first } else { first + self.limits.linger });
         }
-        if self.builders.values().all(SliceBuilder::is_untouched) {
+        if self.builders.iter().all(SliceBuilder::is_untouched) {
             return None;
         }
         Some(self.progress_from)
@@ -116,12 +134,15 @@ impl Gathering {
     pub(crate) fn close(&mut self, now: Instant) -> Vec<Part> {
         self.progress_from = now + PROGRESS_EVERY;
         self.first_record = None;
+        let count = self.builders.len().max(1);
+        self.room = (self.rows.div_ceil(count), self.bytes.div_ceil(count));
         (self.rows, self.bytes) = (0, 0);
+        self.slots.clear();
         let mut parts: Vec<Part> = self
             .builders
-            .drain()
-            .filter(|(_, builder)| !builder.is_untouched())
-            .map(|(_, builder)| Part::whole(Arc::new(builder.build())))
+            .drain(..)
+            .filter(|builder| !builder.is_untouched())
+            .map(|builder| Part::whole(Arc::new(builder.build())))
             .collect();
         parts.sort_by(|a, b| a.topic_partition().cmp(b.topic_partition()));
         parts
@@ -129,9 +150,9 @@ impl Gathering {
 
     /// What was gathered: partition, number of records, and the first of them.
     pub(crate) fn held(&self) -> impl Iterator<Item = (&TopicPartition, usize, Option<First>)> {
-        self.builders.iter().map(|(place, builder)| {
+        self.builders.iter().map(|builder| {
             let first = builder.first().map(|(from, timestamp)| First { from, timestamp });
-            (place, builder.len(), first)
+            (builder.place(), builder.len(), first)
         })
     }
 }
@@ -168,7 +189,9 @@ mod tests {
         assert!(!gathering.is_full());
         // The partition comes back at the offset where it was.
         gather(&mut gathering, 0, 5, 8);
-        assert_eq!(closed(&mut gathering), [(0, 5, 8, 3), (1, 0, 4, 4)]);
+        // The other one goes on where it was, wherever its builder stands now.
+        gather(&mut gathering, 1, 4, 6);
+        assert_eq!(closed(&mut gathering), [(0, 5, 8, 3), (1, 0, 6, 6)]);
         assert_eq!(closed(&mut gathering), []);
     }
 }

@@ -145,7 +145,7 @@ impl Holdings {
     }
 
     /// Shows what changed, unless that was done a moment ago.
-    pub(crate) fn publish(&mut self, gathering: &Gathering, ready: &[Part]) {
+    pub(crate) fn publish<'a>(&mut self, gathering: &Gathering, ready: impl Iterator<Item = &'a Part>) {
         if !self.changed || self.published.is_some_and(|at| at.elapsed() < EVERY) {
             return;
         }
@@ -161,7 +161,11 @@ impl Holdings {
         self.shared.lock().unwrap().clone_from(&self.running);
     }
 
-    fn all(&self, gathering: &Gathering, ready: &[Part]) -> HashMap<TopicPartition, Held> {
+    fn all<'a>(
+        &self,
+        gathering: &Gathering,
+        ready: impl Iterator<Item = &'a Part>,
+    ) -> HashMap<TopicPartition, Held> {
         let mut all = self.running.clone();
         for part in ready {
             all.entry(part.topic_partition().clone()).or_default().add(part.len(), First::of(part));
@@ -199,7 +203,7 @@ mod tests {
     }
 
     fn held(holdings: &Holdings, gathering: &Gathering, ready: &[Part]) -> Held {
-        holdings.all(gathering, ready).remove(&place()).unwrap_or_default()
+        holdings.all(gathering, ready.iter()).remove(&place()).unwrap_or_default()
     }
 
     fn time_at(held: &Held, stored: i64) -> Option<i64> {

@@ -2,6 +2,7 @@
 //!
 //! [`state`] decides, [`run`] acts; [`transaction`] is the one function that owns a transaction.
 
+mod backlog;
 mod flight;
 mod gate;
 mod gathering;

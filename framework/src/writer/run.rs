@@ -20,6 +20,7 @@ use crate::metrics::emit::{self, Gap, TopicMeter};
 use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Fence, Settled, Step, Store};
+use crate::writer::backlog::Backlog;
 use crate::writer::flight::{ConfigSource, Connection, Flight, Landed, Opened, Prepared};
 use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
@@ -65,6 +66,8 @@ pub(crate) enum Said {
 #[derive(Clone, Debug)]
 pub(crate) struct WriterSettings {
     pub(crate) batch: BatchLimits,
+    /// Bytes of payload in closed batches from which the queue is not drained.
+    pub(crate) ahead: usize,
     /// Our own timer for a call, above the server's statement timeout.
     pub(crate) call_max: Duration,
     pub(crate) group: Arc<str>,
@@ -108,6 +111,7 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
     let holdings = Holdings::default();
     let buffered = holdings.shared();
     let runtime = tokio::runtime::Handle::current();
+    let ahead = settings.ahead;
     let lane: Lane<S, K> = Lane {
         index,
         store,
@@ -117,7 +121,8 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         said,
         runtime,
         state: Writer::default(),
-        ready: None,
+        backlog: Backlog::new(ahead),
+        next: None,
         flight: None,
         settle: None,
         gate: Arc::new(Gate::default()),
@@ -167,8 +172,10 @@ struct Lane<S: Store, K: Sink<S>> {
     runtime: tokio::runtime::Handle,
     state: Writer,
     gathering: Gathering,
-    /// A full batch that was closed and encoded while its predecessor commits.
-    ready: Option<Prepared>,
+    /// Full batches that were closed while their predecessors commit.
+    backlog: Backlog,
+    /// The one of them whose turn it is.
+    next: Option<Prepared>,
     flight: Option<JoinHandle<Landed<S, K>>>,
     settle: Option<JoinHandle<Result<Vec<Settled>, Failure>>>,
     gate: Arc<Gate>,
@@ -230,14 +237,14 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
-    /// Waits for one thing. With records at hand it only looks, and does not sleep.
+    /// Waits for one thing. With records at hand it only looks, and does not sleep: a timer would, since its ticks are milliseconds.
     async fn wait(
         &mut self,
         inbox: &mut UnboundedReceiver<Instruction>,
         fd: &AsyncFd<std::os::fd::OwnedFd>,
         draining: bool,
     ) -> Woke<S, K> {
-        let until = if draining { Instant::now() } else { self.next_due() };
+        let until = self.next_due();
         let may_drain = self.may_drain();
         let Self { flight, settle, .. } = self;
         tokio::select! {
@@ -251,7 +258,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 }
                 Woke::Queue
             }
-            () = tokio::time::sleep_until(until.into()) => Woke::Due,
+            () = tokio::task::yield_now(), if draining => Woke::Due,
+            () = tokio::time::sleep_until(until.into()), if !draining => Woke::Due,
         }
     }
 
@@ -262,7 +270,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn may_drain(&self) -> bool {
-        self.ready.is_none() && !self.gathering.is_full()
+        self.backlog.may_drain() && !self.gathering.is_full()
     }
 
     fn instruct(&mut self, instruction: Instruction) {
@@ -294,7 +302,10 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
                 return true;
             }
             match queue.poll() {
-                None => return false,
+                None => {
+                    self.backlog.drained();
+                    return false;
+                }
                 Some(Item::Record(record)) => self.record(&record, now),
                 Some(Item::End { topic, partition, offset }) => self.end(&topic, partition, offset),
                 Some(Item::Broken { topic, partition, out_of_range, truncated, reason, .. }) => {
@@ -350,13 +361,14 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     /// Begins what can begin: the next run when idle, else the encoding of a full batch.
     fn begin(&mut self) {
         if !self.state.is_idle() {
-            if self.gathering.is_full() && self.ready.is_none() {
+            if self.gathering.is_full() && self.backlog.may_drain() {
                 self.prepare();
             }
             return;
         }
         let now = Instant::now();
-        let parts = match &self.ready {
+        self.next = self.backlog.pop();
+        let parts = match &self.next {
             Some(prepared) => prepared.batch.parts().to_vec(),
             None if self.gathering.due().is_some_and(|due| due <= now) => self.gathering.close(now),
             None => return,
@@ -364,21 +376,28 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         self.holdings.begin(&parts);
         self.step(Event::Gathered { parts });
         // What was prepared and not run belonged to partitions that have left.
-        self.ready = None;
+        self.next = None;
+        self.encode_ahead();
     }
 
-    /// Closes a full batch and encodes it while its predecessor commits. Bad records show again, and are acted upon, when it runs.
+    /// Closes a full batch while its predecessors run.
     fn prepare(&mut self) {
-        let mut prepared = Prepared::new(self.gathering.close(Instant::now()));
-        if let Some(sink) = &self.sink {
+        let first = self.backlog.front_mut().is_none();
+        self.backlog.push(Prepared::new(self.gathering.close(Instant::now())));
+        if first {
+            self.encode_ahead();
+        }
+    }
+
+    /// Encodes the batch whose turn is next while its predecessor runs. Bad records show again, and are acted upon, when it runs.
+    fn encode_ahead(&mut self) {
+        if let (Some(prepared), Some(sink)) = (self.backlog.front_mut(), &self.sink) {
             let _ = prepared.encode::<S, K>(sink);
         }
-        self.ready = Some(prepared);
     }
 
     fn publish(&mut self) {
-        let ready = self.ready.as_ref().map(|prepared| prepared.batch.parts()).unwrap_or_default();
-        self.holdings.publish(&self.gathering, ready);
+        self.holdings.publish(&self.gathering, self.backlog.parts());
     }
 
     fn meter(&mut self, topic: &Arc<str>) -> &TopicMeter {
@@ -431,17 +450,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
     fn discard(&mut self, place: &TopicPartition) {
         self.gathering.discard(place);
-        if let Some(prepared) = self.ready.take() {
-            let kept = prepared
-                .batch
-                .parts()
-                .iter()
-                .filter(|part| part.topic_partition() != place)
-                .cloned()
-                .collect();
-            // Encoded again without it, when it runs.
-            self.ready = Some(Prepared::new(kept));
-        }
+        self.backlog.discard(place);
         self.holdings.discard(place);
     }
 
@@ -450,7 +459,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         // Whatever was in doubt before is settled, or left to others.
         (self.settle_token, self.doubtful) = (None, None);
         // What was prepared may be the batch behind a run that is tried again: that one stays.
-        let ours = self.ready.take_if(|ready| ready.batch.parts() == parts);
+        let ours = self.next.take_if(|next| next.batch.parts() == parts);
         let prepared = ours.unwrap_or_else(|| Prepared::new(parts));
         let mut flight = Flight {
             store: Arc::clone(&self.store),

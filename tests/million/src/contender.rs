@@ -17,9 +17,11 @@ const SESSION: Duration = Duration::from_secs(3);
 /// Rows of one transaction, of every contender: more than the 200 from which the command takes COPY.
 pub(crate) const ROWS: usize = 250;
 
-/// Lets the command fetch some thousands of orders ahead for each writer. With tens of thousands a partition taken over would wait behind those of the others
-/// for longer than anybody wants to look at, since the rows are held up.
-const MEMORY: &str = "8MB";
+/// Lets the command fetch some thousands of orders ahead for each writer. With tens of thousands a partition that is taken over would wait behind those of the
+/// others for longer than anybody wants to look at, since the rows are held up.
+const MEMORY: &str = "18MB";
+/// As many as an instance has partitions while another one is frozen.
+const WRITERS: usize = 3;
 
 /// What all contenders share.
 pub(crate) struct Arena {
@@ -106,7 +108,7 @@ impl Contender {
             if instance.is_empty() { String::new() } else { format!("group.instance.id = \"{instance}\"\n") };
         let file = format!(
             "[kafka]\nbrokers = \"{}\"\nsession.timeout.ms = {}\n{named}\n[http]\nlisten = \"127.0.0.1:0\"\n\n\
-             [sinks.orders]\ntopics = [\"{TOPIC}\"]\ngroup = \"million\"\nmemory = \"{MEMORY}\"\nbatch = {{ rows = {ROWS} }}\n\
+             [sinks.orders]\ntopics = [\"{TOPIC}\"]\ngroup = \"million\"\nmemory = \"{MEMORY}\"\nwriters = {WRITERS}\nbatch = {{ rows = {ROWS} }}\n\
              target = {{ kind = \"postgres\", url = \"{url}\" }}\n",
             self.kafka,
             SESSION.as_millis()

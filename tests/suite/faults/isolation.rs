@@ -91,7 +91,7 @@ async fn a_trigger_that_raises_stops_its_partition_right_there() {
                  WHEN (NEW.partition_id = 1 AND NEW.seq = {BAD}) EXECUTE FUNCTION refuse()"
         )
     };
-    isolated("raised", trigger, "not with me").await;
+    isolated("raised", trigger, "raised by a trigger").await;
 }
 
 /// The row that is in the way came before: the index is partial, so that the rest of the ledger has no key.

@@ -60,3 +60,31 @@ async fn several_joins_and_leaves_double_and_lose_nothing() {
         rig.all_once().await;
     }
 }
+
+/// librdkafka lets partitions fetch in a fixed order while the queue that they share has room: a writer that made a little room at a time would feed the first
+/// one alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_slow_database_every_partition_of_a_writer_flows() {
+    let mut rig = Rig::new("fair", 4).await;
+    rig.sink_lines = "writers = 1\nmemory = \"6MB\"\nbatch = { rows = 250 }".to_owned();
+    rig.schema
+        .execute(&format!(
+            "CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS
+                 'BEGIN PERFORM pg_sleep(0.02); RETURN NULL; END';
+             CREATE TRIGGER hold_up AFTER INSERT ON \"{}\" FOR EACH STATEMENT EXECUTE FUNCTION hold_up()",
+            rig.topic
+        ))
+        .await;
+    // In small batches: a fetch brings at least one, however large.
+    for _ in 0..20 {
+        rig.produce(2_000).await;
+    }
+    let process = rig.run();
+    // Half of the whole backlog: fair shares would be 20,000 each.
+    process.wait_for_line(|line| line.text.contains("partitions claimed"), PATIENCE).await;
+    rig.rows_reach(80_000).await;
+    let stored = rig.stored_all().await;
+    println!("stored after half of the rows: {stored:?}");
+    assert!(stored.iter().all(|offset| *offset >= 8_000), "{stored:?}");
+    drop(process);
+}

@@ -7,5 +7,6 @@ mod joins;
 mod kills;
 mod load;
 mod locked;
+mod overtaken;
 mod positions;
 mod revoke;

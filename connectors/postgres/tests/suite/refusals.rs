@@ -26,7 +26,7 @@ async fn unfit_tables_are_refused_by_name() {
             "nowhere",
             r#"Create it, or name another in [sinks.<name>.table] table = "schema.table""#.to_owned(),
         ),
-        ("orders", format!(r#"there is {schema}."Orders", names are compared exactly"#)),
+        ("orders", format!(r#"there is {schema}."Orders": names are compared exactly"#)),
         ("a_view", "is a view; name the table behind it".to_owned()),
         ("a_matview", "is a materialized view".to_owned()),
         (

@@ -456,10 +456,10 @@ impl World {
                     self.waiting = false;
                 }
                 Effect::BackOff { .. } => self.waiting = true,
-                Effect::Report(Report::Gone { place, claim, .. }) => {
-                    if self.held.get(&place.partition) == Some(&claim) {
-                        self.held.remove(&place.partition);
-                    }
+                Effect::Report(Report::Gone { place, claim, .. })
+                    if self.held.get(&place.partition) == Some(&claim) =>
+                {
+                    self.held.remove(&place.partition);
                 }
                 Effect::Report(Report::Stored { place, offset, .. }) => {
                     let row = self.rows.entry(place.partition).or_default();

@@ -45,7 +45,7 @@ async fn a_failed_statement_leaves_no_session_in_an_aborted_transaction() {
 }
 
 #[tokio::test]
-async fn a_cancelled_begin_never_leaves_an_open_transaction() {
+async fn c025_a_cancelled_begin_never_leaves_an_open_transaction() {
     let bench = Bench::registered("session_cancelled", 1).await;
     let proxy = Proxy::start(bench.schema.url());
     let store = bench.store_at(proxy.url());

@@ -75,9 +75,21 @@ pub(crate) async fn insert(kafka: &KafkaCluster, postgres: &PostgresServer, plan
         let psql = insert.psql(&file).await;
         let mut line = format!("round {round}: psql {:.0} rows/s", psql.rows_per_second);
         by_psql.push(psql);
-        for (side, runs) in plan.sides.iter().zip(&mut runs) {
+        let mut turns: Vec<_> = plan.sides.iter().zip(&mut runs).collect();
+        if round % 2 == 0 {
+            // No side always comes right behind the same other one.
+            turns.reverse();
+        }
+        for (side, runs) in turns {
             let run = insert.run(side).await;
-            let _ = write!(line, "; {} writers {:.0}, {:.2} µs", side.writers, run.rows_per_second, run.cpu);
+            let _ = write!(
+                line,
+                "; {} writers{} {:.0}, {:.2} µs",
+                side.writers,
+                if side.binary == process::built() { "" } else { " (base)" },
+                run.rows_per_second,
+                run.cpu
+            );
             runs.push(run);
         }
         eprintln!("{line}");
@@ -114,13 +126,14 @@ fn figure(side: &Side, runs: &[Run], by_psql: &[Loaded]) -> Figure {
             (threads.collect::<Vec<_>>().join(", "), phases.collect::<Vec<_>>().join(", "));
         let _ = write!(note, "\nlast run: µs a row by thread: {threads}; ms a transaction: {phases}");
     }
-    if side.binary != process::built() {
+    let base = side.binary != process::built();
+    if base {
         let _ = write!(note, "\nby {}", side.binary.display());
     }
     let (name, target) =
         if side.writers == 1 { ("insert_one_writer", ">= 0.9") } else { ("insert_two_writers", ">= 1.2") };
     let against = "one psql binary \\copy of the same rows (rows/s)";
-    Figure { name, against, ratios: ratios.collect(), target, note }
+    Figure { name, against, ratios: ratios.collect(), target, base, note }
 }
 
 impl<'s> Insert<'s> {
