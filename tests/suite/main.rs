@@ -3,8 +3,8 @@
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod attack;
 mod architecture;
+mod attack;
 mod basics;
 mod command;
 mod example;
