@@ -19,6 +19,7 @@ use super::ffi::{ConsumerQueue, DrainQueue, EventFd, SharedClient, SharedQueue};
 use super::membership::{Action, Input, Membership};
 use super::settings::ConsumerSettings;
 use super::{ErrorCode, starts};
+use crate::record::TopicPartition;
 
 /// How long the thread sleeps at most; the wake-ups do the work, this is against the unknown.
 const TURN: Duration = Duration::from_millis(100);
@@ -231,16 +232,12 @@ impl Turner {
             // Errors were noted by the context, with their reasons.
             Some(Err(_)) => true,
             Some(Ok(message)) => {
-                // Every partition is forwarded to a writer, so this is a bug; the record is lost to the writer, who will not see the gap.
+                // Every partition is forwarded to a writer, so this must not happen. The writer would take what is missing for an ordinary gap.
                 use rdkafka::Message as _;
-                let reason = format!(
-                    "a record outside the writers' queues: {}/{}@{}",
-                    message.topic(),
-                    message.partition(),
-                    message.offset()
-                );
-                tracing::error!("{reason}");
-                self.send(Event::Error { code: ErrorCode::Inconsistent, reason });
+                let place = TopicPartition::new(message.topic(), message.partition());
+                let offset = message.offset();
+                tracing::error!("{place}@{offset}: a record outside the writers' queues");
+                self.send(Event::Stray { place, offset });
                 true
             }
         }

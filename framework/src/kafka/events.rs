@@ -54,6 +54,13 @@ pub enum Event {
         /// As in the command, whether they were assigned or not.
         places: Vec<TopicPartition>,
     },
+    /// A record came on the consumer's own queue and reaches no writer: librdkafka lost a forward. Its partition must be read again from a claimed offset.
+    Stray {
+        /// The partition.
+        place: TopicPartition,
+        /// The record's offset.
+        offset: i64,
+    },
     /// For information: a broker out of reach, a topic not yet known. The client goes on by itself.
     Error {
         /// librdkafka's code.

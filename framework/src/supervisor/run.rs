@@ -370,6 +370,7 @@ impl<S: Store> Supervisor<S> {
                 self.step(Event::NotPositioned { place, claim });
             }
             kafka::Event::Unassigned { places } => self.step(Event::Unassigned(places)),
+            kafka::Event::Stray { place, offset } => self.step(Event::Stray { place, offset }),
             kafka::Event::Error { code, reason } => tracing::debug!(?code, "librdkafka: {reason}"),
             kafka::Event::Fatal { kind, reason } => self.client_died(&kind, &reason),
             kafka::Event::Stopped { .. } => {

@@ -39,6 +39,10 @@ pub(crate) struct Partition {
     pub(crate) seen: Option<Fence>,
     /// The stored offset as last known.
     pub(crate) stored: Option<i64>,
+    /// Where its latest claim began.
+    started: Option<i64>,
+    /// A record that was delivered past its writer: the next claim must find the row at or below it.
+    stray: Option<i64>,
     /// Since when its queue delivers something else than records, without progress.
     broken_since: Option<Duration>,
     /// When transactions were refused because the row was not mine.
@@ -228,6 +232,7 @@ impl Partitions {
             }
             Event::Gone { place, claim, why } => self.gone(&place, claim, why, &mut effects),
             Event::Orphaned { place, claim } => self.gone(&place, claim, Gone::Sick, &mut effects),
+            Event::Stray { place, offset } => self.stray(&place, offset, &mut effects),
             Event::OutsideWord(place) => self.take_out(&place, Then::Claim, &mut effects),
             Event::Halt { place, halt } => self.take_out(&place, Then::Halt(halt), &mut effects),
             Event::Tick(now) => self.tick(now, &mut effects),
@@ -268,6 +273,8 @@ impl Partitions {
                 fence: None,
                 seen: None,
                 stored: None,
+                started: None,
+                stray: None,
                 broken_since: None,
                 fenced: Vec::new(),
                 other: None,
@@ -347,9 +354,28 @@ impl Partitions {
         if partition.life != Life::Claiming {
             return;
         }
+        partition.started = Some(start.offset);
+        if let Some(offset) = partition.stray.take().filter(|offset| *offset < start.offset) {
+            let halt = Halt::stopped(format!(
+                "the record at {offset} was delivered past its writer and may be missing from the target: look for it, then reset to {offset} or skip ahead"
+            ));
+            partition.life = Life::Halted(halt.clone());
+            effects.push(Effect::Halted { place, halt });
+            return;
+        }
         partition.life = Life::HandingOver { writer, start };
         let alone = partition.alone;
         effects.push(Effect::HandOver { writer, place, claim, fence, start, alone });
+    }
+
+    /// What was delivered past the writer is read again. Below the claim's start it is a leftover of an earlier one.
+    fn stray(&mut self, place: &TopicPartition, offset: i64, effects: &mut Vec<Effect>) {
+        let Some(partition) = self.map.get_mut(place) else { return };
+        if partition.started.is_none_or(|started| offset < started) {
+            return;
+        }
+        partition.stray = Some(partition.stray.map_or(offset, |known| known.min(offset)));
+        self.take_out(place, Then::Claim, effects);
     }
 
     fn least_loaded(&self) -> usize {

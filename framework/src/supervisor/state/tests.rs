@@ -199,6 +199,35 @@ fn a_bad_record_halts_its_partition_and_a_word_from_outside_claims_it_again() {
 }
 
 #[test]
+fn a_record_delivered_past_its_writer_is_read_again_and_never_taken_for_a_gap() {
+    let out = |machine: &mut Partitions, claim: ClaimNumber| {
+        machine.step(Event::Released { place: place(0), claim });
+        let effects = machine.step(Event::Unassigned(vec![place(0)]));
+        let [Effect::Claim { claim, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+        *claim
+    };
+    let (mut machine, claims) = running(1);
+    let below = Event::Stray { place: place(0), offset: START.offset - 1 };
+    assert_eq!(machine.step(below), [], "a leftover of an earlier claim");
+
+    let stray = Event::Stray { place: place(0), offset: START.offset };
+    let effects = machine.step(stray.clone());
+    assert!(matches!(effects.as_slice(), [Effect::Release { finish: false, .. }]), "{effects:?}");
+    let claim = out(&mut machine, claims[0]);
+    let claimed = |claim, offset| {
+        let start = Start { offset, leader_epoch: None };
+        Event::Claimed { place: place(0), claim, fence: fence(2), start }
+    };
+    let effects = machine.step(claimed(claim, START.offset));
+    assert!(matches!(effects.as_slice(), [Effect::HandOver { .. }]), "it is read again: {effects:?}");
+
+    machine.step(stray);
+    let claim = out(&mut machine, claim);
+    let effects = machine.step(claimed(claim, START.offset + 3));
+    assert!(matches!(effects.as_slice(), [Effect::Halted { .. }]), "the row has passed it: {effects:?}");
+}
+
+#[test]
 fn a_halt_wins_over_a_claim_that_was_decided_before_it() {
     let (mut machine, claims) = running(1);
     machine.step(Event::OutsideWord(place(0)));

@@ -145,6 +145,11 @@ pub(crate) enum Event {
         place: TopicPartition,
         claim: ClaimNumber,
     },
+    /// A record of it was delivered past its writer.
+    Stray {
+        place: TopicPartition,
+        offset: i64,
+    },
     /// Somebody else changed the row: claim again.
     OutsideWord(TopicPartition),
     /// The topic behind these partitions is not the one that the offsets belong to, or their position cannot be.
