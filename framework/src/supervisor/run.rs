@@ -2,6 +2,9 @@
 //!
 //! Must not: decide over a partition itself, or wait for a broker or a database.
 
+mod outlook;
+mod trouble;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -380,26 +383,6 @@ impl<S: Store> Supervisor<S> {
         }
     }
 
-    fn client_died(&mut self, kind: &FatalKind, reason: &str) {
-        self.step(Event::ClientLost);
-        self.joined = false;
-        self.over = Some(match kind {
-            FatalKind::FencedInstanceId => Over::Ended(Ended::Fatal(Failure::fatal(format!(
-                "two processes bear one group.instance.id, and the other one pushed us out: give each its own ({reason})"
-            )))),
-            FatalKind::UnreleasedInstanceId => {
-                tracing::warn!(
-                    "the group keeps our group.instance.id until the session of its former bearer ends; trying again ({reason})"
-                );
-                Over::ClientLost
-            }
-            FatalKind::Other(name) => {
-                tracing::warn!("the Kafka client ended with {name}: {reason}; making a new one");
-                Over::ClientLost
-            }
-        });
-    }
-
     fn said(&mut self, writer: usize, said: Said) {
         match said {
             Said::HandedOver { place, claim } => self.step(Event::HandedOver { place, claim }),
@@ -436,109 +419,6 @@ impl<S: Store> Supervisor<S> {
         }
     }
 
-    /// The row that a record refers to may come by another partition, through this writer or any other: for some time the record is tried again before it
-    /// counts as bad. Meanwhile its partition is out of the queue, so that the row can come.
-    fn may_wait(&mut self, bad: &BadRecord) -> bool {
-        if bad.reason != Reason::ForeignKey {
-            return false;
-        }
-        let now = Instant::now();
-        let (offset, since) = self.orphans.entry(bad.place.clone()).or_insert((bad.offset, now));
-        if *offset != bad.offset {
-            (*offset, *since) = (bad.offset, now);
-        }
-        if since.elapsed() >= FOREIGN_KEY_WAIT {
-            self.orphans.remove(&bad.place);
-            return false;
-        }
-        let (message, wait) = (&bad.message, FOREIGN_KEY_WAIT.as_secs());
-        self.chronicle.sick(
-            &bad.place,
-            &format!(
-                "offset {}: {message}; waiting up to {wait} s for the row that it refers to",
-                bad.offset
-            ),
-        );
-        true
-    }
-
-    fn gone(&mut self, place: &TopicPartition, why: &Gone) {
-        let group = &self.settings.group;
-        match why {
-            Gone::NotMine => {
-                emit::fenced(group, &place.topic);
-                tracing::info!(
-                    "{place}: not ours any more, or moved; claiming again if the group still assigns it here"
-                );
-            }
-            Gone::Contended => {
-                tracing::warn!("{place}: its offset row is held by another transaction; the others flow on")
-            }
-            Gone::Rewound { found } | Gone::Odd { found } => {
-                let expected = self.partitions.get(place).and_then(|partition| partition.stored);
-                self.rewound(place, expected, *found);
-            }
-            Gone::Broken(why) => {
-                tracing::warn!("{place}: {why:?} on its queue; reading again from the stored offset")
-            }
-            // Told with its reason before.
-            Gone::Sick | Gone::Stopped(_) => {}
-        }
-    }
-
-    /// The row went back, or elsewhere, without a word of ours: a failover or a restore.
-    fn rewound(&self, place: &TopicPartition, expected: Option<i64>, found: i64) {
-        tracing::warn!(
-            "{place}: the stored offset was {} and is {found}; reading again from there",
-            shown(expected)
-        );
-        let (kind, reason) = if expected.is_none_or(|expected| found < expected) {
-            emit::rewound(&self.settings.group, &place.topic);
-            ("rewound", "found below the offset that was stored: a failover, a restore or lost commits")
-        } else {
-            ("moved", "found beyond the offset that was stored, although nobody else had claimed it")
-        };
-        let (old_offset, new_offset) = (expected, Some(found));
-        let event = EventRow { place: place.clone(), kind, old_offset, new_offset, reason: reason.into() };
-        let store = Arc::clone(&self.store);
-        tokio::spawn(async move {
-            match tokio::time::timeout(NOTE_MAX, store.record(&event)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(failure)) => tracing::warn!("the event of a rewind could not be recorded: {failure}"),
-                Err(_) => tracing::warn!("the event of a rewind could not be recorded in time"),
-            }
-        });
-    }
-
-    fn halted(&mut self, place: &TopicPartition, halt: &Halt) {
-        let running = self.partitions.iter().filter(|(_, partition)| partition.state() == "running").count();
-        self.chronicle.halted(place, halt, self.partitions.get(place).and_then(|p| p.stored), running);
-        let Some(fence) = self.partitions.get(place).and_then(|partition| partition.fence) else { return };
-        let (store, place, reason) = (Arc::clone(&self.store), place.clone(), halt.reason.clone());
-        let state = match halt.state {
-            HaltState::Stopped => "stopped",
-            HaltState::Refused => "refused",
-            // It stands in the row already, with the person's reason.
-            HaltState::Paused => return,
-        };
-        let Some(claim) = self.partitions.get(&place).map(|partition| partition.claim) else { return };
-        let current = self.claimer.current.clone();
-        tokio::spawn(async move {
-            let mut attempts = 0;
-            // `resume` looks for it. Under another fence nothing is written.
-            while current.is(&place, claim) {
-                let noted = store.note_state(&place, fence, state, Some(&reason));
-                match tokio::time::timeout(NOTE_MAX, noted).await {
-                    Ok(Ok(())) => return,
-                    Ok(Err(failure)) => tracing::debug!("{place}: its state could not be noted: {failure}"),
-                    Err(_) => tracing::debug!("{place}: its state could not be noted in time"),
-                }
-                attempts += 1;
-                tokio::time::sleep(back_off(attempts)).await;
-            }
-        });
-    }
-
     fn brought(&mut self, brought: Brought) {
         match brought {
             Brought::Claimed { place, topic_id, claim, claimed } => {
@@ -561,78 +441,6 @@ impl<S: Store> Supervisor<S> {
         }
     }
 
-    /// Under the lock the claim found the fence that was there before: ours, or an older one, below the offset that was certain, means a rewind.
-    fn compare_with_memory(&self, place: &TopicPartition, claimed: &Claimed) {
-        let Some(partition) = self.partitions.get(place) else { return };
-        let (Some(fence), Some(stored)) = (partition.fence, partition.stored) else { return };
-        let ours = claimed.previous.token == fence.token || claimed.previous.epoch < fence.epoch;
-        if ours && claimed.offset < stored {
-            self.rewound(place, Some(stored), claimed.offset);
-        }
-    }
-
-    fn seen(&mut self, seen: Seen) {
-        match seen {
-            Seen::Ends(ends) => self.chronicle.ends(&ends, &self.live),
-            Seen::Rows(rows) => rows.iter().for_each(|(row, known)| self.row(row, *known)),
-            Seen::Absent(absent) => absent.into_iter().for_each(|(place, known)| self.no_row(&place, known)),
-            Seen::Topics(topics) => {
-                for topic in topics {
-                    if let TopicState::Exists { id, .. } = topic.state {
-                        self.topic_is(&topic.name, &id);
-                    }
-                }
-            }
-            Seen::Reached(Some(rows)) => self.reached(&rows),
-            Seen::Reached(None) => self.reading_ends = false,
-        }
-    }
-
-    /// An epoch or a token other than the last one that was read or written is a word from outside, and so is an offset that went back under my own fence, as
-    /// after a failover that lost the last commits: claim again.
-    fn row(&mut self, row: &Row, known: Known) {
-        let Some(partition) = self.partitions.get(&row.place) else { return };
-        // What was claimed or stored since then is newer than this look.
-        if partition.seen != known.fence || !partition.is_settled() {
-            return;
-        }
-        let went_back = known.stored.is_some_and(|stored| row.offset < stored);
-        if known.fence != Some(row.fence) || went_back {
-            tracing::info!("{}: its row was changed from outside; claiming again", row.place);
-            self.step(Event::OutsideWord(row.place.clone()));
-        }
-    }
-
-    /// A row that was there is gone: said at once by the claim, not when the next record comes.
-    fn no_row(&mut self, place: &TopicPartition, known: Known) {
-        let Some(partition) = self.partitions.get(place) else { return };
-        if known.fence.is_some() && partition.seen == known.fence && partition.is_settled() {
-            tracing::info!("{place}: its row is gone; claiming again");
-            self.step(Event::OutsideWord(place.clone()));
-        }
-    }
-
-    /// A topic's id differs from the one that was claimed: it was created again, and none of its offsets means what is stored.
-    fn topic_is(&mut self, name: &Arc<str>, id: &str) {
-        let Some(known) = self.topic_ids.get(name) else { return };
-        if known == id {
-            return;
-        }
-        let reason = format!("the topic was deleted and created again: its id was {known} and is {id}");
-        let places: Vec<TopicPartition> = self
-            .partitions
-            .iter()
-            .map(|(place, _)| place)
-            .filter(|place| place.topic == *name)
-            .cloned()
-            .collect();
-        self.topic_ids.remove(name);
-        for place in places {
-            let halt = Halt::stopped(reason.clone());
-            self.step(Event::Halt { place, halt });
-        }
-    }
-
     fn tick(&mut self) {
         self.step(Event::Tick(self.began.elapsed()));
         self.look();
@@ -651,20 +459,6 @@ impl<S: Store> Supervisor<S> {
         }
     }
 
-    /// Tells the watcher what to look at next.
-    fn look(&mut self) {
-        let mut look = Look { topics: self.settings.topics.clone(), ..Look::default() };
-        for (place, partition) in self.partitions.iter() {
-            look.places.insert(place.clone(), partition.stored);
-            if !self.active.remove(place) && partition.is_settled() {
-                let known = Known { fence: partition.seen, stored: partition.stored };
-                look.quiet.insert(place.clone(), known);
-            }
-        }
-        self.active.clear();
-        self.looked.set(look);
-    }
-
     fn watchdog(&mut self) {
         let slowest =
             self.writers.iter().map(WriterHandle::idle_for).fold(self.consumer.last_tick(), Duration::max);
@@ -673,42 +467,6 @@ impl<S: Store> Supervisor<S> {
             let failure = Failure::fatal("a writer's thread ended by itself; this is a bug");
             self.over = Some(Over::Ended(Ended::Fatal(failure)));
         }
-    }
-
-    /// Whoever wrote them: the stored offsets in the database decide whether the ends are reached.
-    fn read_ends(&mut self) {
-        self.reading_ends = true;
-        let places: Vec<TopicPartition> = self.ends.keys().cloned().collect();
-        let (store, seen) = (Arc::clone(&self.store), self.seen.clone());
-        tokio::spawn(async move {
-            let rows = tokio::time::timeout(NOTE_MAX, store.rows(&places)).await;
-            let _ = seen.send(Seen::Reached(rows.ok().and_then(Result::ok)));
-        });
-    }
-
-    fn reached(&mut self, rows: &[Row]) {
-        self.reading_ends = false;
-        let stored: HashMap<&TopicPartition, i64> = rows.iter().map(|row| (&row.place, row.offset)).collect();
-        let short: Vec<TopicPartition> = self
-            .ends
-            .iter()
-            .filter(|(place, end)| **end > 0 && stored.get(place).is_none_or(|offset| offset < end))
-            .map(|(place, _)| place.clone())
-            .collect();
-        let halted = |place: &TopicPartition| {
-            self.partitions.get(place).is_some_and(|partition| partition.is_halted())
-        };
-        let ended = if short.is_empty() {
-            Ended::Reached
-        } else if short.iter().all(halted) {
-            Ended::Short(short)
-        } else {
-            return;
-        };
-        self.chronicle.reached(&ended);
-        self.ends.clear();
-        self.settings.until_end = false;
-        self.stop_as(ended);
     }
 
     fn stop(&mut self) {
