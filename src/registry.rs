@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use oncesink::config::{Config, ConfigError, KafkaSection, Kind, SinkSection};
 use oncesink::postgres::{Meaning, Moved, Preflight, Reset, StatusRow, VerbError};
-use oncesink::{Failure, Sink, SinkError, SinkSettings, SinkTask, TopicPartition};
+use oncesink::{ConfigSource, Failure, Sink, SinkError, SinkSettings, SinkTask, TopicPartition};
 
 use crate::exit::Failed;
 use crate::operated::Operated;
@@ -70,6 +70,9 @@ pub(crate) trait AnyKind: Send + Sync {
         until_end: bool,
     ) -> Result<SinkTask, Failure>;
 
+    /// What `run` does before it consumes anything, without waiting for what does not answer.
+    async fn rehearse(&self, kafka: &KafkaSection, sink: &SinkSection, who: &str) -> Result<(), Failure>;
+
     /// Opens the sink in a transaction that is rolled back, and says where each topic's rows would go.
     async fn targets(&self, sink: &SinkSection, who: &str) -> Result<Vec<(Arc<str>, String)>, SinkError>;
 }
@@ -100,11 +103,13 @@ impl<S: Operated, K: Sink<S>> AnyKind for Typed<S, K> {
         let store = Arc::new(S::of(sink, &sink.group, who)?);
         let mut settings = SinkSettings::new(kafka, sink);
         settings.until_end = until_end;
-        let section = sink.clone();
-        let config = Arc::new(move || {
-            section.sink_config::<K::Config>().map_err(|error| Failure::fatal(error.to_string()))
-        });
-        Ok(SinkTask::new::<S, K>(settings, store, config))
+        Ok(SinkTask::new::<S, K>(settings, store, config_of::<S, K>(sink)))
+    }
+
+    async fn rehearse(&self, kafka: &KafkaSection, sink: &SinkSection, who: &str) -> Result<(), Failure> {
+        let store = Arc::new(S::of(sink, &sink.group, who)?);
+        let settings = SinkSettings::new(kafka, sink);
+        oncesink::check::<S, K>(&settings, &store, &config_of::<S, K>(sink), false).await.map(drop)
     }
 
     async fn targets(&self, sink: &SinkSection, who: &str) -> Result<Vec<(Arc<str>, String)>, SinkError> {
@@ -119,6 +124,12 @@ impl<S: Operated, K: Sink<S>> AnyKind for Typed<S, K> {
         store.rollback(tx).await;
         targets
     }
+}
+
+/// The sink's own keys, read anew for each connection.
+fn config_of<S: Operated, K: Sink<S>>(sink: &SinkSection) -> ConfigSource<K::Config> {
+    let section = sink.clone();
+    Arc::new(move || section.sink_config::<K::Config>().map_err(|error| Failure::fatal(error.to_string())))
 }
 
 /// A store without its types; the methods are those of [`Operated`].

@@ -37,7 +37,9 @@ impl Context {
 
 /// Puts the sink in front of what its database says.
 pub(crate) fn at(sink: &SinkSection, failure: oncesink::Failure) -> Failed {
-    Failed::preflight(format!("{}: {}: {failure}", sink.name, sink.target.shown()))
+    // Our own tables are all that verbs ask for.
+    let remedy = if failure.sql_state.as_deref() == Some("42P01") { ". Run: oncesink migrate" } else { "" };
+    Failed::preflight(format!("{}: {}: {failure}{remedy}", sink.name, sink.target.shown()))
 }
 
 /// The place as words; a wrong one is a mistake on the command line.

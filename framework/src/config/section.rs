@@ -100,6 +100,12 @@ pub(crate) fn unknown(key: &str, section: &str, known: &[&str]) -> String {
     if later::key(section, key) {
         return format!("key {key:?} {place} is not known yet: it is planned for a later version");
     }
+    if section.ends_with(".target") {
+        // The sink's own keys stand beside the connection's; those of its tables stand elsewhere.
+        let own = known.iter().filter(|key| !matches!(**key, "table" | "tables"));
+        let all: Vec<&str> = own.copied().chain(super::target::KEYS).collect();
+        return format!("unknown key {key:?} {place}{}", hint(key, &all));
+    }
     format!("unknown key {key:?} {place}{}", hint(key, known))
 }
 

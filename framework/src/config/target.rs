@@ -9,6 +9,9 @@ use super::section::{self, Section};
 use super::tree::Table;
 
 /// Where offsets live when nothing is said: found through the connection's search path.
+/// The connection's keys; a sink may have further ones.
+pub(crate) const KEYS: [&str; 4] = ["kind", "url", "password", "offsets"];
+
 pub(crate) const OFFSETS: &str = "kafka_offsets";
 
 /// A sink kind that a program knows.

@@ -71,7 +71,7 @@ impl Chronicle {
         if !self.joined && !self.waited && self.started.elapsed() > GROUP_SLOW {
             self.waited = true;
             tracing::info!(
-                "{}: waiting for the group: a member that died leaves after its session timeout",
+                "{}: waiting for the group to share out its partitions; a member that was killed holds them until its session timeout, 10 s by default",
                 self.name
             );
         }
@@ -156,30 +156,40 @@ impl Chronicle {
         self.sick.remove(place);
         let name = &self.name;
         let at = stored.map(|offset| format!("@{offset}")).unwrap_or_default();
+        let flow = match running {
+            0 => "no other partition is running here".to_owned(),
+            1 => "1 partition flows on".to_owned(),
+            more => format!("{more} partitions flow on"),
+        };
         match halt.state {
             HaltState::Refused => tracing::error!(
-                "{place} refused: {}. Nothing was touched; {running} partitions flow on. If these offsets are to be taken over: oncesink reset {name} {} --reason \"...\"",
+                "{place} refused: {}. Nothing was touched; {flow}. To start over in this topic: oncesink reset {name} {} --to earliest --reason \"...\"",
                 halt.reason,
                 place.topic
             ),
             HaltState::Paused => tracing::warn!(
-                "{place}{at} paused: {}. {running} partitions flow on. To go on: oncesink resume {name} {place}",
+                "{place}{at} paused: {}. {flow}. To go on: oncesink resume {name} {place}",
                 halt.reason
             ),
             HaltState::Stopped if halt.bad_record => {
                 let offset = stored.unwrap_or(0);
                 tracing::error!(
-                    "{place}{at} stopped: {}. {running} partitions flow on. Nothing of {offset} or later is written. \
-                     Fix the table or the producer, then: oncesink resume {name} {place}      \
+                    "{place}{at} stopped: {}. {flow}. Nothing of {offset} or later is written. \
+                     Fix the table or the producer, then: oncesink resume {name} {place}\n      \
                      or leave it out: oncesink skip {name} {place} --expect {offset} --reason \"...\"",
                     halt.reason
                 );
             }
             HaltState::Stopped => tracing::error!(
-                "{place}{at} stopped: {}. {running} partitions flow on. To start over: oncesink reset {name} {place} --to earliest --reason \"...\"",
+                "{place}{at} stopped: {}. {flow}. To start over: oncesink reset {name} {place} --to earliest --reason \"...\"",
                 halt.reason
             ),
         }
+    }
+
+    /// The last line.
+    pub(crate) fn ended(&self) {
+        tracing::info!("{}: stopped; every offset that was reached is stored", self.name);
     }
 
     pub(crate) fn reached(&mut self, ended: &Ended) {

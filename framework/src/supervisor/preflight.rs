@@ -67,7 +67,9 @@ pub async fn check<S: Store, K: Sink<S>>(
     let tables: Vec<(Arc<str>, String)> =
         settings.topics.iter().map(|topic| (Arc::clone(topic), sink.target(topic))).collect();
     let names: Vec<&str> = tables.iter().map(|(_, table)| table.as_str()).collect();
-    tracing::info!("{}", promise(&settings.name, &settings.group, &offsets, &names));
+    if wait {
+        tracing::info!("{}", promise(&settings.name, &settings.group, &offsets, &names));
+    }
     patiently(wait, "the database", || first_claims(settings, store, &sink, &partitions, &tables)).await?;
     let targets: BTreeMap<Arc<str>, Arc<str>> = tables
         .into_iter()
@@ -163,7 +165,7 @@ async fn first_claims<S: Store, K: Sink<S>>(
                 SinkError::Bad(_) => Failure::fatal("the connector calls records bad while it looks"),
             };
             failure.context(&format!(
-                "sinks.{name}: whether {table} holds rows cannot be seen (grant SELECT, or write into_rows = \"accept\")"
+                "sinks.{name}: whether {table} holds rows cannot be seen (GRANT SELECT on it, or write into_rows = \"accept\")"
             ))
         })?;
         if holds {

@@ -470,7 +470,7 @@ impl<S: Store> Supervisor<S> {
     }
 
     fn stop(&mut self) {
-        tracing::info!(group = &*self.settings.group, "stopping: the transactions in flight are finished");
+        tracing::info!("{}: stopping: the transactions in flight are finished", self.settings.name);
         self.stop_as(Ended::Stopped);
     }
 
@@ -535,6 +535,7 @@ impl<S: Store> Supervisor<S> {
         self.live.partitions().clear();
         match self.over.take() {
             Some(Over::Ended(Ended::Stopped)) => {
+                self.chronicle.ended();
                 Over::Ended(self.chronicle.ending.take().unwrap_or(Ended::Stopped))
             }
             Some(over) => over,

@@ -53,7 +53,7 @@ async fn c137_a_partition_that_expires_while_the_sink_runs_stops_alone() {
     rig.kafka.delete_records(&rig.topic, 0, 500).await;
     let rebalances = metric(&process, &["oncesink_rebalances_total"]).await;
     verb(&rig, &["resume", &format!("{}/0", rig.topic)]).await;
-    says(&process, &[&format!("{}/0@100 stopped", rig.topic), "400 offsets", "1 partitions flow on"]).await;
+    says(&process, &[&format!("{}/0@100 stopped", rig.topic), "400 offsets", "1 partition flows on"]).await;
     let more = rig.records(1, 10);
     rig.kafka.produce(&rig.topic, more).await;
     stands_at(&rig, &rig.topic, 1, 110).await;

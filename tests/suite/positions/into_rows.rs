@@ -20,6 +20,12 @@ async fn a_renamed_group_is_refused_until_the_file_says_accept() {
     for part in [&*table, "sinks.ledger.into_rows = \"accept\"", &format!("{}_new", rig.topic)] {
         assert!(text.contains(part), "{part} in {text}");
     }
+    let (code, lines) = command_with(&renamed, &["check"]).run(PATIENCE).await;
+    assert_eq!(code, 3, "check agrees with run: {lines:#?}");
+    assert!(
+        lines.iter().any(|line| line.text.contains("FIX") && line.text.contains("holds rows already")),
+        "{lines:#?}"
+    );
     assert_eq!(rig.schema.count(&rig.topic).await, 10);
     let rows: i64 = rig.schema.count("kafka_offsets").await;
     assert_eq!(rows, 1, "nothing of the new group is recorded");
