@@ -117,6 +117,17 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
     Ok(Finding::new("kafka", section.brokers(), verdict.await))
 }
 
+/// Stopped partitions are no reason against a start, which tries them again; but whoever checks wants to know.
+async fn stopped(context: &Context, sink: &SinkSection) -> String {
+    let Ok(store) = context.store(sink) else { return String::new() };
+    let rows = store.status(&sink.group).await.unwrap_or_default();
+    match rows.iter().filter(|row| row.state.as_deref() == Some("stopped")).count() {
+        0 => String::new(),
+        1 => "; 1 partition is stopped: oncesink status".to_owned(),
+        more => format!("; {more} partitions are stopped: oncesink status"),
+    }
+}
+
 /// `promised` is whether the promise may be given, as far as it depends on the brokers.
 async fn database(
     context: &Context,
@@ -154,7 +165,7 @@ async fn database(
     ));
     let offsets = preflight.offsets.clone();
     let verdict = match preflight.problems.as_slice() {
-        [] => Ok(format!("group {}", sink.group)),
+        [] => Ok(format!("group {}{}", sink.group, stopped(context, sink).await)),
         problems => Err(problems.join("; ")),
     };
     let well = promised && verdict.is_ok();

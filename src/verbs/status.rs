@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failed> {
         let ends = ends(&context.config.kafka, places).await;
         lines.extend(rows.into_iter().map(|row| line(&sink.name, row, &ends)));
     }
-    context.output.print(&lines, &text(&lines));
+    context.output.print(&lines, &text(&lines, now()));
     Ok(Exit::Done)
 }
 
@@ -73,24 +73,59 @@ async fn ends(kafka: &KafkaSection, places: Vec<TopicPartition>) -> HashMap<Topi
     }
 }
 
-fn text(lines: &[Line]) -> String {
+fn text(lines: &[Line], now: i64) -> String {
     if lines.is_empty() {
         return "no offset is stored yet".to_owned();
     }
-    let head = ["SINK", "PARTITION", "STORED", "LAG", "STATE", "OWNER", "REASON"].map(ToOwned::to_owned);
+    let head =
+        ["SINK", "PARTITION", "STORED", "LAG", "STATE", "MOVED", "OWNER", "REASON"].map(ToOwned::to_owned);
     let mut rows = vec![head.to_vec()];
     rows.extend(lines.iter().map(|line| {
         vec![
             line.sink.clone(),
             format!("{}/{}", line.topic, line.partition),
             line.stored_offset.to_string(),
-            line.lag_records.map_or_else(|| "?".to_owned(), |lag| lag.to_string()),
+            lag(line),
             line.state.clone().unwrap_or_else(|| "-".to_owned()),
+            age(line.updated_at_ms, now),
             line.owner.clone().unwrap_or_else(|| "-".to_owned()),
             line.state_reason.clone().unwrap_or_default(),
         ]
     }));
-    table(&rows)
+    let mut text = table(&rows);
+    for line in lines.iter().filter(|line| line.state.as_deref() == Some("stopped")) {
+        let place = format!("{} {}/{}", line.sink, line.topic, line.partition);
+        let offset = line.stored_offset;
+        text.push_str(&format!(
+            "{place}: when the cause is mended: oncesink resume {place}; to leave one record out: oncesink skip {place} --expect {offset} --reason \"...\"\n"
+        ));
+    }
+    text
+}
+
+/// An offset above the topic's end is no lag of nothing.
+fn lag(line: &Line) -> String {
+    match (line.lag_records, line.high_watermark_offset) {
+        (Some(_), Some(end)) if line.stored_offset > end => "beyond the end".to_owned(),
+        (Some(lag), _) => lag.to_string(),
+        (None, _) => "?".to_owned(),
+    }
+}
+
+/// How long ago the row was last written, by this machine's clock. The state alone cannot tell a sink that runs from one that was killed.
+fn age(then: i64, now: i64) -> String {
+    let seconds = (now - then).max(0) / 1000;
+    match seconds {
+        0..=119 => format!("{seconds} s ago"),
+        120..=7199 => format!("{} min ago", seconds / 60),
+        7200..=172_799 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+fn now() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -115,11 +150,23 @@ mod tests {
         let unknown = line("s", row(), &HashMap::new());
         assert_eq!(unknown.lag_records, None);
         assert_eq!(
-            text(&[unknown]),
-            "SINK  PARTITION  STORED  LAG  STATE    OWNER  REASON\ns     t/0        7       ?    stopped  -      field \"a\"\n"
+            text(&[unknown], 300_000),
+            "SINK  PARTITION  STORED  LAG  STATE    MOVED      OWNER  REASON\n\
+             s     t/0        7       ?    stopped  5 min ago  -      field \"a\"\n\
+             s t/0: when the cause is mended: oncesink resume s t/0; to leave one record out: oncesink skip s t/0 --expect 7 --reason \"...\"\n"
         );
         let ends = Ends { log_start: 0, high_watermark: 5, last_stable: 5, leader_epoch: None };
         let known = line("s", row(), &HashMap::from([(TopicPartition::new("t", 0), ends)]));
         assert_eq!(known.lag_records, Some(0));
+        assert_eq!(lag(&known), "beyond the end");
+        for (seconds, told) in [
+            (0, "0 s ago"),
+            (119, "119 s ago"),
+            (120, "2 min ago"),
+            (7200, "2 h ago"),
+            (172_800, "2 days ago"),
+        ] {
+            assert_eq!(age(0, seconds * 1000), told);
+        }
     }
 }
