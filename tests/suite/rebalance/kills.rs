@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use oncesink_test_support::eventually_within;
+use oncesink_test_support::kafka::{Kafka, KafkaCluster, KafkaOptions};
 use oncesink_test_support::proxy::{Action, Point, Proxy};
+use oncesink_test_support::{Servers, eventually_within};
 
 use crate::rebalance::group::{rig, said};
 use crate::rebalance::load::Load;
@@ -50,6 +51,33 @@ async fn sigterm_finishes_the_transaction_in_flight() {
     assert!(written > 0, "the transaction in flight was not finished: {}", process.text());
     let stored: i64 = rig.stored_all().await.iter().sum();
     assert_eq!(written, stored);
+    rig.run_until_end().await;
+    rig.each_once().await;
+}
+
+/// What the exit code is then is no matter; that nothing is lost or written twice is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_is_gone_or_frozen_at_the_close_costs_no_row() {
+    let cluster = KafkaCluster::start(KafkaOptions::one()).await;
+    let broker = cluster.broker(1);
+    let kafka: &'static Kafka = Box::leak(Box::new(Kafka::connect(cluster.bootstrap())));
+    let mut rig = Rig::between(kafka, Servers::shared().await.postgres(), "gone", 2).await;
+    rig.kafka_lines = "\"session.timeout.ms\" = 3000".to_owned();
+    for frozen in [true, false] {
+        rig.produce(500).await;
+        let process = rig.run();
+        rig.all_once().await;
+        if frozen {
+            broker.freeze()
+        } else {
+            broker.kill9()
+        }
+        process.terminate();
+        process.wait_exit(PATIENCE).await;
+        rig.each_once().await;
+        if frozen { broker.thaw() } else { broker.restart().await }
+    }
+    rig.produce(500).await;
     rig.run_until_end().await;
     rig.each_once().await;
 }
