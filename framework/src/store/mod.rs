@@ -108,7 +108,11 @@ impl fmt::Display for Refusal {
             f,
             "{} differs: the stored offset belongs to {:?}, here it is {:?}",
             self.what, self.stored, self.here
-        )
+        )?;
+        if self.what == "topic id" {
+            f.write_str(" (the topic was deleted and created again)")?;
+        }
+        Ok(())
     }
 }
 

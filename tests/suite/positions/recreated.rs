@@ -72,7 +72,7 @@ async fn created_again_while_stopped_it_is_refused_and_nothing_is_touched_until_
     create_again(&rig, 1000..1200).await;
 
     let process = rig.run();
-    let reset = format!("oncesink reset ledger {} --reason", rig.topic);
+    let reset = format!("oncesink reset ledger {} --to earliest --reason", rig.topic);
     says(&process, &[&format!("{}/0 refused", rig.topic), "topic id differs", &reset]).await;
     assert_eq!(column(&rig, &rig.topic, 0, "owner_epoch").await, epoch);
     assert_eq!(column(&rig, &rig.topic, 0, "last_offset").await.as_deref(), Some("100"));
