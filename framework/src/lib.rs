@@ -20,11 +20,12 @@ mod written;
 pub use written::{Counts, Written};
 
 pub mod store;
+mod tls;
 
 mod writer;
 pub use writer::{BatchLimits, ConfigSource};
 mod supervisor;
-pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run, unanswered};
+pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run};
 
 pub use async_trait::async_trait;
 #[cfg(feature = "postgres")]

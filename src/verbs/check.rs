@@ -2,7 +2,7 @@
 
 use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::TopicState;
-use oncesink::{SinkError, promise, unanswered};
+use oncesink::{SinkError, promise};
 use serde::Serialize;
 
 use super::{Context, cluster, who};
@@ -63,7 +63,7 @@ pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
     let mut findings = Findings::default();
     for sink in &context.config.sinks {
         let before = findings.checks.len();
-        let brokers = kafka(&context.config.kafka, sink).await?;
+        let brokers = kafka(&context.config.kafka, sink).await;
         let promised = brokers.ok;
         findings.checks.push(brokers);
         database(context, sink, promised, &mut findings).await?;
@@ -84,12 +84,15 @@ async fn rehearse(context: &Context, sink: &SinkSection, findings: &mut Findings
     Ok(())
 }
 
-async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Failed> {
-    let monitor = cluster::monitor(section)?;
+async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Finding {
+    let monitor = match cluster::monitor(section) {
+        Ok(monitor) => monitor,
+        Err(failed) => return Finding::new("kafka", section.brokers(), Err(failed.message)),
+    };
     let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
     let verdict = async {
-        let remedy = || unanswered(section.brokers());
-        let brokers = monitor.cluster().await.map_err(|error| format!("{error}. {}", remedy()))?.brokers;
+        let cluster = monitor.cluster().await;
+        let brokers = cluster.map_err(|error| error.with_remedy(section.brokers()))?.brokers;
         let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
         for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
@@ -114,7 +117,7 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
         }
         Ok(said.join("; "))
     };
-    Ok(Finding::new("kafka", section.brokers(), verdict.await))
+    Finding::new("kafka", section.brokers(), verdict.await)
 }
 
 /// Stopped partitions are no reason against a start, which tries them again; but whoever checks wants to know.

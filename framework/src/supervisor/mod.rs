@@ -16,7 +16,7 @@ mod state;
 mod watch;
 
 pub use live::LiveSink;
-pub use preflight::{Checked, check, unanswered};
+pub use preflight::{Checked, check};
 pub use promise::promise;
 pub use settings::SinkSettings;
 pub use sinks::{Ended, SinkTask, run};

@@ -26,9 +26,9 @@ async fn what_postgres_refuses_is_said_in_one_line() {
     let user = format!("{}:", stage.name);
     let with_certificate = format!("&{certificate}&{key}");
     let rows = vec![
-        refused("wrong CA", &[(&ca, &strange)], &[&place, "database", "sslrootcert"]),
-        refused("system CAs", &[(&format!("&{ca}"), "")], &[&place, "database", "sslrootcert"]),
-        refused("wrong host name", &[(&place, &address)], &[&address, "database", "url"]),
+        refused("wrong CA", &[(&ca, &strange)], &[&place, "Postgres", "sslrootcert"]),
+        refused("system CAs", &[(&format!("&{ca}"), "")], &[&place, "Postgres", "sslrootcert"]),
+        refused("wrong host name", &[(&place, &address)], &[&address, "Postgres", "url"]),
         refused("wrong password", &[("hunter2-s3cret@", "wrong@")], &[&place, "password"]),
         refused("unknown role", &[(&user, "nobody_here:")], &[&place, "nobody_here"]),
         refused("plaintext where TLS is demanded", &[("sslmode=verify-full", "sslmode=disable")], &[&place, "sslmode"]),

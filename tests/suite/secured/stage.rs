@@ -142,6 +142,7 @@ fn look(row: &Row, verb: &str, (code, expected): (i32, i32), lines: &[Line], pro
     let telling = lines.iter().filter(|line| says(line)).count();
     let troubled = |line: &&Line| {
         line.stream == Stream::Err
+            && !line.text.contains("CONFWARN")
             && (line.text.contains("\"level\":\"WARN\"") || line.text.contains("\"level\":\"ERROR\""))
     };
     let troubled = lines.iter().filter(troubled).count();
