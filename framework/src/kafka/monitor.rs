@@ -312,16 +312,17 @@ impl Inner {
 
     /// A question without an answer, by what was said about the connections meanwhile.
     fn explained(&self, error: MonitorError, listener: &Listener) -> MonitorError {
-        let (MonitorError::Transient(_), Some(words)) = (&error, listener.words.get()) else { return error };
+        let MonitorError::Transient(said) = &error else { return error };
+        let words = listener.words.get();
         // While a sink runs, brokers are waited for whatever they say, and asked every second.
         let refusal = if listener.answered.load(Ordering::Relaxed) {
             None
         } else {
-            trouble::refusal(&words, &self.config)
+            trouble::refusal(words.as_deref(), &self.config)
         };
         match refusal {
             Some(refusal) => MonitorError::Authentication(refusal),
-            None => MonitorError::Transient(trouble::plain(&words).to_owned()),
+            None => MonitorError::Transient(trouble::plain(words.as_ref().unwrap_or(said)).to_owned()),
         }
     }
 

@@ -35,8 +35,8 @@ impl LastWords {
     /// Keeps these, unless they say less than those before: what follows a refusal is often a bare "disconnected".
     pub(super) fn note(&self, words: &str) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let telling = |words: &str| Hint::in_words(words).is_some();
-        let keep = last.as_ref().is_some_and(|(at, old)| at.elapsed() < FRESH && telling(old) && !telling(words));
+        let telling = |words: &str| Hint::in_words(words).map_or(0, Hint::weight);
+        let keep = last.as_ref().is_some_and(|(at, old)| at.elapsed() < FRESH && telling(old) > telling(words));
         if !keep {
             *last = Some((Instant::now(), words.to_owned()));
         }
@@ -71,9 +71,8 @@ enum Hint {
     Mechanism,
     /// The listener has no SASL.
     NoSasl,
-    MaybeNoTls,
-    MaybeTls,
-    MaybeSasl,
+    /// The connection was closed: as a listener does that speaks otherwise, but also a broker that is going down.
+    Closed,
 }
 
 impl Hint {
@@ -89,15 +88,16 @@ impl Hint {
             Self::NoSasl
         } else if says("SASL authentication error") || says("Authentication failed") {
             Self::Password
-        } else if says("connecting to a PLAINTEXT broker listener") {
-            Self::MaybeNoTls
-        } else if says("connecting to a SSL listener") {
-            Self::MaybeTls
-        } else if says("might require SASL authentication") {
-            Self::MaybeSasl
+        } else if says("Disconnected") {
+            Self::Closed
         } else {
             return None;
         })
+    }
+
+    /// What is certain hides what is not.
+    fn weight(self) -> u8 {
+        if self == Self::Closed { 1 } else { 2 }
     }
 }
 
@@ -111,30 +111,51 @@ pub(super) fn plain(words: &str) -> &str {
 }
 
 /// What refuses, with its address, the cause and the key to mend; none when nobody is known to refuse. Blocks for some seconds at most.
-pub(super) fn refusal(words: &str, config: &ClientConfig) -> Option<String> {
-    let hint = Hint::in_words(words)?;
-    let (scheme, host, port) = place(plain(words))?;
-    let told = match hint {
+pub(super) fn refusal(words: Option<&str>, config: &ClientConfig) -> Option<String> {
+    let words = words.map(plain).unwrap_or_default();
+    let told = |host: &str, port: u16, what: String| format!("{host}:{port}: {what}");
+    let (Some(hint), Some((host, port))) = (Hint::in_words(words), place(words)) else {
+        // Not a word is said when a listener that demands a login closes the connection of one who has none.
+        let brokers = config.get("bootstrap.servers").unwrap_or_default().split(',');
+        let mut brokers = brokers.filter_map(|broker| address(broker.trim()));
+        return brokers.find_map(|(host, port)| Some(told(host, port, listener(host, port, config)?)));
+    };
+    let what = match hint {
         Hint::ServerCertificate | Hint::ClientCertificate => certificates(hint, host, port, config)?,
         Hint::Password => "the broker refuses the user of sasl.username, or the password of sasl.password".to_owned(),
         Hint::Mechanism => {
-            let offered = words.rsplit("supported mechanisms: ").next().map(plain).unwrap_or_default();
-            format!("the broker takes another mechanism: {offered}. Write it into sasl.mechanism")
+            let offered = words.rsplit("supported mechanisms: ").next().unwrap_or_default();
+            format!("the broker takes other mechanisms: {offered}. Write one of them into sasl.mechanism")
         }
-        Hint::NoSasl => "this listener takes no user and password. Write security.protocol without SASL, or name another listener in brokers".to_owned(),
-        Hint::MaybeNoTls => {
-            greeting::in_plain(host, port).then(|| "this listener speaks no TLS. Write security.protocol = \"SASL_PLAINTEXT\" or \"PLAINTEXT\", or name another listener in brokers".to_owned())?
+        Hint::NoSasl => {
+            "this listener takes no user and password. Write security.protocol without SASL, or name another listener in brokers".to_owned()
         }
-        Hint::MaybeTls => {
-            greeting::through_tls(host, port).then(|| "this listener demands TLS. Write security.protocol = \"SASL_SSL\" or \"SSL\"".to_owned())?
-        }
-        Hint::MaybeSasl => {
-            let offered = greeting::mechanisms(host, port, scheme.ends_with("ssl"))?;
-            let protocol = if scheme.ends_with("ssl") { "SASL_SSL" } else { "SASL_PLAINTEXT" };
-            format!("this listener demands a user and a password. Write security.protocol = {protocol:?}, sasl.mechanism ({offered}), sasl.username and sasl.password")
-        }
+        Hint::Closed => listener(host, port, config)?,
     };
-    Some(format!("{host}:{port}: {told}"))
+    Some(told(host, port, what))
+}
+
+/// What a listener speaks, if it is not what the configuration says; none when it is, or nobody can be met.
+fn listener(host: &str, port: u16, config: &ClientConfig) -> Option<String> {
+    let protocol = config.get("security.protocol").unwrap_or("plaintext").to_ascii_lowercase();
+    let (with_tls, with_sasl) = (protocol.ends_with("ssl"), protocol.starts_with("sasl"));
+    if with_tls && greeting::in_plain(host, port) {
+        let right = if with_sasl { "SASL_PLAINTEXT" } else { "PLAINTEXT" };
+        return Some(format!(
+            "this listener speaks no TLS. Name another listener in brokers, or write security.protocol = {right:?}"
+        ));
+    }
+    if !with_tls && greeting::through_tls(host, port) {
+        let right = if with_sasl { "SASL_SSL" } else { "SSL" };
+        return Some(format!(
+            "this listener demands TLS. Write security.protocol = {right:?}, or name another listener in brokers"
+        ));
+    }
+    let offered = if with_sasl { None } else { greeting::mechanisms(host, port, with_tls) }?;
+    let right = if with_tls { "SASL_SSL" } else { "SASL_PLAINTEXT" };
+    Some(format!(
+        "this listener demands a user and a password. Write security.protocol = {right:?}, sasl.mechanism ({offered}), sasl.username and sasl.password"
+    ))
 }
 
 /// A flaw in the files of `[kafka]`, before a client is made of them.
@@ -167,14 +188,16 @@ fn certificates(hint: Hint, host: &str, port: u16, config: &ClientConfig) -> Opt
     })
 }
 
-/// Scheme, host and port in front of words such as `sasl_ssl://broker:9093/bootstrap: ...`.
-fn place(words: &str) -> Option<(&str, &str, u16)> {
-    let (scheme, rest) = words.split_once("://")?;
-    let (address, _) = rest.split_once('/')?;
-    let (host, port) = address.rsplit_once(':')?;
-    // What stands before the scheme of a coordinator: "GroupCoordinator: ".
-    let scheme = scheme.rsplit(' ').next()?;
-    Some((scheme, host.trim_start_matches('[').trim_end_matches(']'), port.parse().ok()?))
+/// Host and port in front of words such as `sasl_ssl://broker:9093/bootstrap: ...`; there is no scheme where there is neither TLS nor SASL.
+fn place(words: &str) -> Option<(&str, u16)> {
+    let rest = words.split_once("://").map_or(words, |(_, rest)| rest).split('/').next()?;
+    // A coordinator's name stands before its address: "GroupCoordinator: broker:9093".
+    address(rest.rsplit(' ').next()?)
+}
+
+fn address(text: &str) -> Option<(&str, u16)> {
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, "9092"));
+    Some((host.trim_start_matches('[').trim_end_matches(']'), port.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -191,14 +214,17 @@ mod tests {
             ("ssl://b:1/1: Receive failed: error:0A000412:SSL routines::sslv3 alert bad certificate: SSL alert number 42", Some(Hint::ClientCertificate)),
             ("sasl_ssl://b:1/1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: SCRAM-SHA-512", Some(Hint::Mechanism)),
             ("sasl_ssl://b:1/1: SASL authentication error: Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512", Some(Hint::Password)),
-            ("sasl_ssl://b:1/1: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?", Some(Hint::MaybeNoTls)),
-            (CLOSED, None),
+            ("sasl_ssl://b:1/1: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?", Some(Hint::Closed)),
+            (CLOSED, Some(Hint::Closed)),
             ("b:1/1: Connect to ipv4#127.0.0.1:1 failed: Connection refused", None),
         ];
         for (words, hint) in cases {
             assert_eq!(Hint::in_words(words), hint, "{words}");
         }
-        assert_eq!(place(plain(UNTRUSTED)), Some(("sasl_ssl", "b", 9093)));
+        assert_eq!(place(plain(UNTRUSTED)), Some(("b", 9093)));
+        assert_eq!(place("localhost:26548/bootstrap: Disconnected"), Some(("localhost", 26548)));
+        assert_eq!(place("ssl://[::1]:9/2: Disconnected"), Some(("::1", 9)));
+        assert_eq!(address("broker"), Some(("broker", 9092)));
         assert!(!plain(UNTRUSTED).contains("after") && !plain(UNTRUSTED).contains("thrd"));
     }
 
@@ -219,10 +245,11 @@ mod tests {
     fn what_is_certain_needs_no_second_look() {
         let config = ClientConfig::new();
         let refused = "sasl_ssl://b:1/1: SASL authentication error: Authentication failed";
-        assert!(refusal(refused, &config).is_some_and(|told| told.starts_with("b:1: ") && told.contains("sasl.password")));
-        assert_eq!(refusal(CLOSED, &config), None);
+        let told = refusal(Some(refused), &config).expect("a refusal");
+        assert!(told.starts_with("b:1: ") && told.contains("sasl.password"), "{told}");
         // Nobody is there to be met again: no proof.
         let doubtful = "sasl_ssl://127.0.0.1:1/1: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?";
-        assert_eq!(refusal(doubtful, &config), None);
+        assert_eq!(refusal(Some(doubtful), &config), None);
+        assert_eq!(refusal(None, &config), None);
     }
 }
