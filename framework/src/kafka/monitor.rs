@@ -299,8 +299,7 @@ impl Inner {
     fn ask<T>(&self, question: impl FnOnce(&Client) -> Result<T, AdminError>) -> Result<T, MonitorError> {
         let client = Arc::clone(&locked(&self.client));
         let answer = question(&client);
-        // Serves log lines and errors, which would pile up otherwise.
-        while client.poll(Duration::from_millis(1)).is_some() {}
+        ffi::serve(&client);
         let listener = rdkafka::consumer::Consumer::context(&*client);
         answer
             .inspect(|_| {

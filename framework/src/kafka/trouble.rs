@@ -24,6 +24,7 @@ const KEYS: Keys = Keys {
 
 /// Words are repeated no more often than every 30 s; older ones are of another time.
 const FRESH: Duration = Duration::from_secs(60);
+const RECENT: Duration = Duration::from_secs(1);
 /// A broker that refuses one connection may be one of several: so long the others have to answer.
 const OTHERS: Duration = Duration::from_millis(300);
 
@@ -57,7 +58,8 @@ impl LastWords {
     pub(super) fn hopeless(&self, asked: Instant) -> bool {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.as_ref().is_some_and(|(at, words)| {
-            *at >= asked && at.elapsed() >= OTHERS && Hint::in_words(words).is_some()
+            // Said once and then not again for 30 s: what was said just before counts.
+            *at + RECENT >= asked && at.elapsed() >= OTHERS && Hint::in_words(words).is_some()
         })
     }
 }

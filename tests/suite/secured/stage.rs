@@ -68,7 +68,9 @@ impl Stage {
         let file = self.changed(&row.changes);
         let command = |verb| self.rig.command(&[verb]).file("oncesink.toml", &file);
         let mut problems = Vec::new();
+        let begin = std::time::Instant::now();
         let (code, lines) = command("check").run(PATIENCE).await;
+        eprintln!("TIME {} check {:?}", row.what, begin.elapsed());
         look(row, "check", (code, 3), &lines, &mut problems);
         let process = command("run").start();
         eventually(PATIENCE, || async {
@@ -79,6 +81,7 @@ impl Stage {
             process.terminate();
         }
         let code = process.wait_exit(PATIENCE).await;
+        eprintln!("TIME {} both {:?}", row.what, begin.elapsed());
         look(row, "run", (code, if row.waits { 0 } else { 3 }), &process.lines(), &mut problems);
         (!problems.is_empty()).then(|| format!("## {}\n{}", row.what, problems.join("\n")))
     }

@@ -95,6 +95,15 @@ struct Asked<'a, C: Patience> {
 
 /// How often it is looked whether waiting is of use.
 const SLICE: Duration = Duration::from_millis(50);
+/// More than any client has to say in that time.
+const EVENTS_MAX: usize = 32;
+
+/// Serves log lines and errors, which would pile up otherwise. A poll that served one gives nothing, as one that found none does.
+pub(in crate::kafka) fn serve<C: Patience>(client: &BaseConsumer<C>) {
+    for _ in 0..EVENTS_MAX {
+        client.poll(Duration::ZERO);
+    }
+}
 
 fn options<C: Patience>(
     client: &BaseConsumer<C>,
@@ -132,6 +141,7 @@ impl<C: Patience> Asked<'_, C> {
             if let Some(event) = NativeEvent::adopt(event) {
                 break event;
             }
+            serve(self.client);
             if self.at.elapsed() >= patience || self.client.context().hopeless(self.at) {
                 return Err(AdminError::new(ErrorCode::OperationTimedOut, "no answer in time"));
             }

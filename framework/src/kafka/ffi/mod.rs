@@ -20,5 +20,5 @@ mod conf;
 pub(super) use conf::property_names;
 mod admin;
 pub(super) use admin::{
-    AdminError, OffsetAnswer, OffsetQuery, Patience, describe_cluster, describe_topics, list_offsets,
+    AdminError, OffsetAnswer, OffsetQuery, Patience, describe_cluster, describe_topics, list_offsets, serve,
 };
