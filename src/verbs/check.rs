@@ -93,7 +93,11 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Finding {
     let verdict = async {
         let cluster = monitor.cluster().await;
         let brokers = cluster.map_err(|error| error.with_remedy(section.brokers()))?.brokers;
-        let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
+        let mut said = vec![format!(
+            "{brokers} broker{}; {}",
+            if brokers == 1 { "" } else { "s" },
+            if section.is_encrypted() { "TLS" } else { "not encrypted" }
+        )];
         for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
             let count = match facts.state {
@@ -161,7 +165,9 @@ async fn database(
             Ok(targets) => {
                 let rows: Vec<String> =
                     targets.iter().map(|(topic, target)| format!("{topic} -> {target}")).collect();
-                Ok(format!("{}; role {}; {}", preflight.server_version, preflight.role, rows.join(", ")))
+                let encryption = &preflight.encryption;
+                let (version, role) = (&preflight.server_version, &preflight.role);
+                Ok(format!("{version}; {encryption}; role {role}; {}", rows.join(", ")))
             }
             Err(error) => Err(error.to_string()),
         },

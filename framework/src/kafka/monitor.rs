@@ -46,7 +46,9 @@ impl MonitorError {
     /// The error of the first question, with what helps; a refusal says that itself.
     pub fn with_remedy(&self, brokers: &str) -> String {
         match self {
-            Self::Transient(_) => format!("{self}. Check brokers = {brokers:?} and security.protocol in [kafka]"),
+            Self::Transient(_) => {
+                format!("{self}. Check brokers = {brokers:?} and security.protocol in [kafka]")
+            }
             Self::Authentication(_) | Self::Authorization(_) => self.to_string(),
         }
     }
@@ -109,7 +111,7 @@ struct Listener {
 
 impl ClientContext for Listener {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        if facility == context::CONNECTION {
+        if context::is_connection(facility) {
             self.words.note(message);
             tracing::debug!(target: "librdkafka", facility, "{message}");
         } else {

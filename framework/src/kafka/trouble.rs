@@ -37,7 +37,8 @@ impl LastWords {
     pub(super) fn note(&self, words: &str) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let telling = |words: &str| Hint::in_words(words).map_or(0, Hint::weight);
-        let keep = last.as_ref().is_some_and(|(at, old)| at.elapsed() < FRESH && telling(old) > telling(words));
+        let keep =
+            last.as_ref().is_some_and(|(at, old)| at.elapsed() < FRESH && telling(old) > telling(words));
         if !keep {
             *last = Some((Instant::now(), words.to_owned()));
         }
@@ -213,10 +214,22 @@ mod tests {
     fn words_are_read() {
         let cases = [
             (UNTRUSTED, Some(Hint::ServerCertificate)),
-            ("ssl://b:1/1: Receive failed: error:0A000412:SSL routines::sslv3 alert bad certificate: SSL alert number 42", Some(Hint::ClientCertificate)),
-            ("sasl_ssl://b:1/1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: SCRAM-SHA-512", Some(Hint::Mechanism)),
-            ("sasl_ssl://b:1/1: SASL authentication error: Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512", Some(Hint::Password)),
-            ("sasl_ssl://b:1/1: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?", Some(Hint::Closed)),
+            (
+                "ssl://b:1/1: Receive failed: error:0A000412:SSL routines::sslv3 alert bad certificate: SSL alert number 42",
+                Some(Hint::ClientCertificate),
+            ),
+            (
+                "sasl_ssl://b:1/1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: SCRAM-SHA-512",
+                Some(Hint::Mechanism),
+            ),
+            (
+                "sasl_ssl://b:1/1: SASL authentication error: Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512",
+                Some(Hint::Password),
+            ),
+            (
+                "sasl_ssl://b:1/1: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?",
+                Some(Hint::Closed),
+            ),
             (CLOSED, Some(Hint::Closed)),
             ("b:1/1: Connect to ipv4#127.0.0.1:1 failed: Connection refused", None),
         ];

@@ -63,7 +63,10 @@ impl Files {
 
     /// Whether the key is in another form than PKCS #8 without a password, the only one that some drivers take.
     pub(crate) fn key_is_not_pkcs8(&self) -> bool {
-        self.key.as_ref().and_then(|key| std::fs::read(key).ok()).is_some_and(|pem| !contains(&pem, "BEGIN PRIVATE KEY"))
+        self.key
+            .as_ref()
+            .and_then(|key| std::fs::read(key).ok())
+            .is_some_and(|pem| !contains(&pem, "BEGIN PRIVATE KEY"))
     }
 }
 
@@ -91,7 +94,8 @@ fn contains(bytes: &[u8], word: &str) -> bool {
 mod tests {
     use super::*;
 
-    const KEYS: Keys = Keys { address: "brokers", ca: "the.ca", certificate: "the.certificate", key: "the.key" };
+    const KEYS: Keys =
+        Keys { address: "brokers", ca: "the.ca", certificate: "the.certificate", key: "the.key" };
 
     #[test]
     fn what_is_not_there_or_no_pem_is_named_by_its_key() {
@@ -100,7 +104,10 @@ mod tests {
         let text = folder.join(format!("oncesink-no-pem-{}", std::process::id()));
         std::fs::write(&text, "no PEM").unwrap();
         let cases = [
-            (Files { ca: nowhere.clone(), ..Files::default() }, "the.ca = /nowhere/at/all.pem: cannot be read"),
+            (
+                Files { ca: nowhere.clone(), ..Files::default() },
+                "the.ca = /nowhere/at/all.pem: cannot be read",
+            ),
             (Files { ca: Some(text.clone()), ..Files::default() }, "no certificate in PEM form"),
             (Files { certificate: nowhere.clone(), ..Files::default() }, "without the.key"),
             (Files { key: nowhere.clone(), ..Files::default() }, "without the.certificate"),
@@ -114,7 +121,11 @@ mod tests {
             assert!(flaw.contains(says), "{flaw}");
         }
         std::fs::remove_file(text).unwrap();
-        assert_eq!(Files { ca: Some(folder), ..Files::default() }.flaw(&KEYS), None, "a folder of authorities");
+        assert_eq!(
+            Files { ca: Some(folder), ..Files::default() }.flaw(&KEYS),
+            None,
+            "a folder of authorities"
+        );
         assert_eq!(Files::default().flaw(&KEYS), None);
     }
 }

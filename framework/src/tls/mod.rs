@@ -39,7 +39,9 @@ pub(crate) fn words(met: &Met, host: &str, files: &Files, keys: &Keys) -> Option
             "its certificate does not bear the name {host:?}. Write a name that it bears into {address}, or give the server a certificate for this one"
         ),
         Met::Unverified(Flaw::Expired) => {
-            format!("its certificate has expired. The server needs a new one; neither {ca} nor another key helps")
+            format!(
+                "its certificate has expired. The server needs a new one; neither {ca} nor another key helps"
+            )
         }
         Met::Unverified(Flaw::NotYetValid) => {
             "its certificate is not valid yet. Compare this machine's clock with the server's".to_owned()
@@ -53,7 +55,9 @@ pub(crate) fn words(met: &Met, host: &str, files: &Files, keys: &Keys) -> Option
         Met::Refused if files.certificate.is_some() => format!(
             "it refuses the client certificate of {certificate}, which must be valid and signed by an authority that the server trusts"
         ),
-        Met::Refused => format!("it demands a client certificate. Name one in {certificate}, and its key in {key}"),
+        Met::Refused => {
+            format!("it demands a client certificate. Name one in {certificate}, and its key in {key}")
+        }
         Met::Fine | Met::Disagreed | Met::Silent => return None,
     })
 }

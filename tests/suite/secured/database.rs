@@ -11,7 +11,8 @@ async fn what_postgres_refuses_is_said_in_one_line() {
     let ca = format!("sslrootcert={}", secured.ca().display());
     let strange = format!("sslrootcert={}", secured.strange_ca().display());
     let nowhere = secured.path("nowhere.pem");
-    let (certificate, key) = (secured.path(&format!("{}.pem", stage.name)), secured.path(&format!("{}.key", stage.name)));
+    let (certificate, key) =
+        (secured.path(&format!("{}.pem", stage.name)), secured.path(&format!("{}.key", stage.name)));
     let certificate = format!("sslcert={}", certificate.display());
     let key = format!("sslkey={}", key.display());
     let (other_certificate, other_key) = secured.client("database-other");
@@ -19,7 +20,12 @@ async fn what_postgres_refuses_is_said_in_one_line() {
     let (strange_certificate, strange_key) = secured.client_files("database-stranger", &strange_identity);
     let old = secured.authority.issue_expired(&stage.name, &[]);
     let (old_certificate, old_key) = secured.client_files("database-old", &old);
-    let pair = |c: &std::path::Path, k: &std::path::Path| [(certificate.clone(), format!("sslcert={}", c.display())), (key.clone(), format!("sslkey={}", k.display()))];
+    let pair = |c: &std::path::Path, k: &std::path::Path| {
+        [
+            (certificate.clone(), format!("sslcert={}", c.display())),
+            (key.clone(), format!("sslkey={}", k.display())),
+        ]
+    };
     fn as_str(pair: &[(String, String); 2]) -> [(&str, &str); 2] {
         [(&pair[0].0, &pair[0].1), (&pair[1].0, &pair[1].1)]
     }
@@ -31,15 +37,43 @@ async fn what_postgres_refuses_is_said_in_one_line() {
         refused("wrong host name", &[(&place, &address)], &[&address, "Postgres", "url"]),
         refused("wrong password", &[("hunter2-s3cret@", "wrong@")], &[&place, "password"]),
         refused("unknown role", &[(&user, "nobody_here:")], &[&place, "nobody_here"]),
-        refused("plaintext where TLS is demanded", &[("sslmode=verify-full", "sslmode=disable")], &[&place, "sslmode"]),
+        refused(
+            "plaintext where TLS is demanded",
+            &[("sslmode=verify-full", "sslmode=disable")],
+            &[&place, "sslmode"],
+        ),
         refused("no client certificate", &[(&with_certificate, "")], &[&place, "sslcert"]),
-        refused("certificate of another name", &as_str(&pair(&other_certificate, &other_key)), &[&place, "sslcert"]),
-        refused("certificate of another authority", &as_str(&pair(&strange_certificate, &strange_key)), &[&place, "sslcert"]),
-        refused("expired client certificate", &as_str(&pair(&old_certificate, &old_key)), &[&place, "sslcert"]),
-        refused("no CA file", &[(&ca, &format!("sslrootcert={}", nowhere.display()))], &[&place, "sslrootcert"]),
-        refused("no certificate file", &[(&certificate, &format!("sslcert={}", nowhere.display()))], &[&place, "sslcert"]),
+        refused(
+            "certificate of another name",
+            &as_str(&pair(&other_certificate, &other_key)),
+            &[&place, "sslcert"],
+        ),
+        refused(
+            "certificate of another authority",
+            &as_str(&pair(&strange_certificate, &strange_key)),
+            &[&place, "sslcert"],
+        ),
+        refused(
+            "expired client certificate",
+            &as_str(&pair(&old_certificate, &old_key)),
+            &[&place, "sslcert"],
+        ),
+        refused(
+            "no CA file",
+            &[(&ca, &format!("sslrootcert={}", nowhere.display()))],
+            &[&place, "sslrootcert"],
+        ),
+        refused(
+            "no certificate file",
+            &[(&certificate, &format!("sslcert={}", nowhere.display()))],
+            &[&place, "sslcert"],
+        ),
         refused("no key file", &[(&key, &format!("sslkey={}", nowhere.display()))], &[&place, "sslkey"]),
-        refused("a key of another certificate", &[(&key, &format!("sslkey={}", other_key.display()))], &[&place, "sslkey"]),
+        refused(
+            "a key of another certificate",
+            &[(&key, &format!("sslkey={}", other_key.display()))],
+            &[&place, "sslkey"],
+        ),
         refused("a certificate without its key", &[(&format!("&{key}"), "")], &[&place, "sslkey"]),
         refused("no PEM", &[(&key, &format!("sslkey={}", secured.ca().display()))], &[&place, "sslkey"]),
     ];

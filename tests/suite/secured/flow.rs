@@ -11,6 +11,10 @@ async fn rows_flow_once_from_sasl_ssl_into_tls_postgres() {
     stage.rig.produce(200).await;
     let (code, lines) = stage.rig.command(&["check"]).run(PATIENCE).await;
     assert_eq!(code, 0, "{lines:#?}");
+    let encrypted = |what: &str, says: &str| {
+        lines.iter().any(|line| line.text.starts_with(what) && line.text.contains(says))
+    };
+    assert!(encrypted("kafka ", "; TLS") && encrypted("target ", "; TLSv1."), "{lines:#?}");
     stage.rig.run_until_end().await;
     stage.rig.each_once().await;
 }
@@ -26,7 +30,14 @@ async fn rows_flow_once_through_kill_9_with_tls_on_both_sides() {
         let process = stage.rig.run();
         // Our own sessions are encrypted, which is what this test is about.
         eventually(PATIENCE, || async {
-            let encrypted: i64 = stage.rig.schema.count(&format!("pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE ssl AND usename = '{}'", stage.name)).await;
+            let encrypted: i64 = stage
+                .rig
+                .schema
+                .count(&format!(
+                    "pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE ssl AND usename = '{}'",
+                    stage.name
+                ))
+                .await;
             let more = stage.rig.schema.count(&stage.rig.topic).await > before;
             (encrypted > 0 && more).then_some(())
         })

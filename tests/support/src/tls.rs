@@ -66,7 +66,11 @@ impl Authority {
         if !hosts.is_empty() {
             let mut names = SubjectAlternativeName::new();
             for host in hosts {
-                if host.parse::<IpAddr>().is_ok() { names.ip(host) } else { names.dns(host) };
+                if host.parse::<IpAddr>().is_ok() {
+                    names.ip(host)
+                } else {
+                    names.dns(host)
+                };
             }
             let names = names.build(&builder.x509v3_context(Some(&self.certificate), None));
             builder.append_extension(names.expect("an extension")).expect("an extension");

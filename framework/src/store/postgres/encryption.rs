@@ -39,7 +39,10 @@ pub(super) async fn cause(error: &sqlx::Error, options: &PgConnectOptions) -> Op
         );
     }
     // A server that refuses a certificate closes the connection, and its words may be lost in that.
-    if matches!(error, sqlx::Error::Io(_)) && files.certificate.is_none() && !tls::refuses_a_certificate(&said) {
+    if matches!(error, sqlx::Error::Io(_))
+        && files.certificate.is_none()
+        && !tls::refuses_a_certificate(&said)
+    {
         return None;
     }
     let verify = match mode {
@@ -98,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_files_are_those_of_the_url() {
-        let url = "postgres://u:p@h/d?sslmode=verify-full&sslrootcert=%2Fa%20b.pem&sslcert=/c.pem&sslkey=/k.pem";
+        let url =
+            "postgres://u:p@h/d?sslmode=verify-full&sslrootcert=%2Fa%20b.pem&sslcert=/c.pem&sslkey=/k.pem";
         let files = files(&PgConnectOptions::from_str(url).unwrap());
         let path = |path: &str| Some(PathBuf::from(path));
         assert_eq!(files, Files { ca: path("/a b.pem"), certificate: path("/c.pem"), key: path("/k.pem") });

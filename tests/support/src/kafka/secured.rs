@@ -33,8 +33,7 @@ impl SecuredKafka {
     /// Starts the broker, with server certificates of this authority, whose clients it believes.
     pub fn start_blocking(authority: &Authority) -> Self {
         let folder = Workdir::new("kafka-tls");
-        let ports =
-            Ports { password: ports::free(), certificate: ports::free(), expired: ports::free() };
+        let ports = Ports { password: ports::free(), certificate: ports::free(), expired: ports::free() };
         let good = keystore(&folder, "good", &authority.issue("broker", &["localhost"]));
         let old = keystore(&folder, "expired", &authority.issue_expired("broker", &["localhost"]));
         let trusted = folder.path().join("ca.pem");
