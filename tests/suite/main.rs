@@ -6,6 +6,7 @@
 mod architecture;
 mod attack;
 mod basics;
+mod cases;
 mod command;
 mod example;
 mod faults;
