@@ -166,6 +166,14 @@ pub enum Reason {
     NullCharacter,
     /// Null in a NOT NULL column.
     NullInNotNull,
+    /// A field that is not there, for a NOT NULL column that nothing else fills.
+    MissingField,
+    /// No value for a key column.
+    NoKey,
+    /// Null for a key column.
+    NullInKey,
+    /// No row with the key of a record that updates.
+    MissingRow,
     /// A unique constraint.
     Unique,
     /// A foreign key.
@@ -196,6 +204,10 @@ impl Reason {
             Self::TooLong => "too_long",
             Self::NullCharacter => "null_character",
             Self::NullInNotNull => "null_in_not_null",
+            Self::MissingField => "missing_field",
+            Self::NoKey => "no_key",
+            Self::NullInKey => "null_in_key",
+            Self::MissingRow => "missing_row",
             Self::Unique => "unique",
             Self::ForeignKey => "foreign_key",
             Self::Check => "check",

@@ -19,6 +19,9 @@ pub use sink::Sink;
 mod written;
 pub use written::{Counts, Written};
 
+pub mod plan;
+pub mod value;
+
 pub mod store;
 
 mod writer;

@@ -70,9 +70,9 @@ fn a_third_partys_mistakes() {
             "oncesink.toml:8: sinks.o.target.largest_cents: expected i64, found a string",
         ),
         (
-            "largest_cents = 1\nmode = \"upsert\"",
+            "largest_cents = 1\nmode = \"newer-wins\"",
             &[],
-            "oncesink.toml:9: sinks.o.target.mode: \"upsert\" is not known yet: it is planned for a later version",
+            "oncesink.toml:9: sinks.o.target.mode: \"newer-wins\" is not known yet: it is planned for a later version",
         ),
         (
             "largest_cents = 1\nmode = \"apend\"",
