@@ -30,7 +30,9 @@ mod supervisor;
 pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run, unanswered};
 
 pub use async_trait::async_trait;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use sqlx;
 #[cfg(feature = "postgres")]
 pub use store::postgres;
+#[cfg(feature = "sqlite")]
+pub use store::sqlite;
