@@ -6,7 +6,6 @@ const KEYS: &[(&str, &str)] = &[
     ("target", "pooler"),
     ("target", "durability"),
     ("target", "accept_unique_indexes"),
-    ("target", "foreign_key_wait"),
     ("tables", "key"),
     ("tables", "key_from"),
     ("tables", "by_name"),
@@ -14,7 +13,6 @@ const KEYS: &[(&str, &str)] = &[
     ("tables", "columns"),
     ("tables", "format"),
     ("tables", "zone"),
-    ("tables", "foreign_key_wait"),
     ("tables", "accept_unique_indexes"),
     ("sink", "dead_letters"),
     ("sink", "transforms"),
@@ -22,8 +20,6 @@ const KEYS: &[(&str, &str)] = &[
 
 /// The key and its value.
 const VALUES: &[(&str, &str)] = &[
-    ("on_bad_record", "dead-letter"),
-    ("on_bad_record", "skip"),
     ("kind", "mysql"),
     ("kind", "sqlite"),
     ("kind", "kafka"),

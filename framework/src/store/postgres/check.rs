@@ -6,7 +6,7 @@ use super::Postgres;
 use super::adopt;
 use super::control::Control;
 use super::migrate::{self, Present};
-use super::names::{Names, qualified};
+use super::names::{DEAD_LETTERS, Names, qualified};
 use super::storage::storage;
 use crate::error::Failure;
 
@@ -24,9 +24,10 @@ pub struct Preflight {
 }
 
 /// Our tables and what we do with them.
-const NEEDED: [(&str, &[&str]); 3] = [
+const NEEDED: [(&str, &[&str]); 4] = [
     ("oncesink_topics", &["SELECT", "INSERT", "UPDATE"]),
     ("oncesink_events", &["SELECT", "INSERT"]),
+    (DEAD_LETTERS, &["SELECT", "INSERT", "UPDATE"]),
     ("oncesink_migrations", &["SELECT"]),
 ];
 
