@@ -70,13 +70,14 @@ impl Current {
     }
 }
 
-/// Topics of which this process has seen that they were claimed before. One that has no record any more was not forgotten by us: somebody emptied the tables.
+/// Topics that something was seen of in this process.
 #[derive(Clone, Default)]
-pub(crate) struct Begun(Arc<Mutex<BTreeSet<Arc<str>>>>);
+pub(crate) struct Topics(Arc<Mutex<BTreeSet<Arc<str>>>>);
 
-impl Begun {
-    fn insert(&self, topic: &Arc<str>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(topic));
+impl Topics {
+    /// Gives whether it is new here.
+    fn insert(&self, topic: &Arc<str>) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(topic))
     }
 
     fn contains(&self, topic: &Arc<str>) -> bool {
@@ -102,7 +103,10 @@ pub(crate) struct Claimer<S> {
     pub(crate) on_expired: OnExpired,
     /// Target of each topic, as the opened sink names it.
     pub(crate) targets: BTreeMap<Arc<str>, Arc<str>>,
-    pub(crate) begun: Begun,
+    /// Topics that were claimed before. One that has no record any more was not forgotten by us: somebody emptied the tables.
+    pub(crate) begun: Topics,
+    /// Topics of which it was said that they have no id.
+    pub(crate) unidentified: Topics,
     pub(crate) waiting: Waiting,
     pub(crate) current: Current,
     pub(crate) brought: UnboundedSender<Brought>,
@@ -305,8 +309,14 @@ impl<S: Store> Claimer<S> {
                 return Err(Failure::new(Class::Transient, format!("topic {name:?}: {reason}")));
             }
         };
+        if id.is_none() && self.unidentified.insert(name) {
+            tracing::warn!(
+                "topic {name:?}: the brokers tell no topic ids, as before Kafka 2.8: should it be deleted and created again, that cannot be noticed"
+            );
+        }
         let target = self.targets.get(name).cloned().unwrap_or_else(|| Arc::clone(&self.identity.sink));
-        let topic = TopicIdentity { name: Arc::clone(name), id: id.as_str().into(), target };
+        let id = id.as_deref().unwrap_or_default().into();
+        let topic = TopicIdentity { name: Arc::clone(name), id, target };
         if recorded.is_none_or(|recorded| recorded < partitions) {
             let starts = self.starts(&topic, partitions, recorded.is_none()).await?;
             self.answer("first rows", self.store.register(&self.identity, &starts)).await?;

@@ -17,6 +17,6 @@ mod watch;
 
 pub use live::LiveSink;
 pub use preflight::{Checked, check, unanswered};
-pub use promise::promise;
+pub use promise::{TopicIds, promise};
 pub use settings::SinkSettings;
 pub use sinks::{Ended, SinkTask, run};

@@ -118,16 +118,17 @@ async fn absent(
     let mut absent = HashMap::new();
     for want in wanted {
         let Some((count, topic_id)) = recorded.get(&want.place) else { continue };
-        let claim = if let Some(refusal) = differs("topic id", topic_id.as_deref(), &want.topic.id) {
-            Claim::Refused(refusal)
-        } else if count.is_some_and(|count| want.place.partition < count) {
-            Claim::Missing
-        } else {
-            let message = format!("{} is not registered yet: its topic has grown or is new", want.place);
-            let mut failure = Failure::new(Class::Transient, message);
-            failure.session_alive = true;
-            return Err(failure);
-        };
+        let claim =
+            if let Some(refusal) = Refusal::unless_same("topic id", topic_id.as_deref(), &want.topic.id) {
+                Claim::Refused(refusal)
+            } else if count.is_some_and(|count| want.place.partition < count) {
+                Claim::Missing
+            } else {
+                let message = format!("{} is not registered yet: its topic has grown or is new", want.place);
+                let mut failure = Failure::new(Class::Transient, message);
+                failure.session_alive = true;
+                return Err(failure);
+            };
         absent.insert(want.place.clone(), claim);
     }
     Ok(absent)
@@ -162,9 +163,9 @@ impl Locked {
 
     /// What of the identity differs. A column without a value, as in a row taken over from the old recipe, is filled by the claim.
     fn differs(&self, identity: &Identity, want: &Wanted) -> Option<Refusal> {
-        differs("cluster", self.cluster_id.as_deref(), &identity.cluster_id)
-            .or_else(|| differs("topic id", self.topic_id.as_deref(), &want.topic.id))
-            .or_else(|| differs("sink", self.sink.as_deref(), &want.topic.target))
+        Refusal::unless_same("cluster", self.cluster_id.as_deref(), &identity.cluster_id)
+            .or_else(|| Refusal::unless_same("topic id", self.topic_id.as_deref(), &want.topic.id))
+            .or_else(|| Refusal::unless_same("sink", self.sink.as_deref(), &want.topic.target))
             .map(|refusal| Refusal { fence: Some(self.fence), ..refusal })
     }
 
@@ -178,12 +179,6 @@ impl Locked {
             paused: self.paused,
         }
     }
-}
-
-/// Compares where both sides know: brokers before topic ids tell none.
-fn differs(what: &'static str, stored: Option<&str>, here: &str) -> Option<Refusal> {
-    let stored = stored.filter(|stored| *stored != here && !here.is_empty())?;
-    Some(Refusal { what, stored: stored.to_owned(), here: here.to_owned(), fence: None })
 }
 
 /// Locks the wanted rows in the order in which rows are locked everywhere.
