@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ALL_BROKERS: i32 = -1;
 /// The last version of the metadata answer without ids, of brokers before Kafka 2.8.
 const METADATA_WITHOUT_IDS: i16 = 9;
+const METADATA_WITH_IDS: i16 = 12;
 
 struct Quiet;
 
@@ -79,12 +80,29 @@ impl MockCluster {
         self.with(|cluster| cluster.create_topic(name, partitions, 1))
     }
 
-    /// From now on it answers as clusters before Kafka 2.8 do: topics have no ids.
+    /// From now on it answers as clusters before Kafka 2.8 do: topics have no ids. Brokers restart for it.
     ///
     /// # Errors
     /// When librdkafka refuses it.
     pub fn without_topic_ids(&self) -> Result<(), ClientError> {
-        self.with(|cluster| cluster.apiversion(RDKafkaApiKey::Metadata, Some(0), Some(METADATA_WITHOUT_IDS)))
+        self.metadata_up_to(METADATA_WITHOUT_IDS)
+    }
+
+    /// Topics have ids again, as at the start. Brokers restart for it.
+    ///
+    /// # Errors
+    /// When librdkafka refuses it.
+    pub fn with_topic_ids(&self) -> Result<(), ClientError> {
+        self.metadata_up_to(METADATA_WITH_IDS)
+    }
+
+    fn metadata_up_to(&self, version: i16) -> Result<(), ClientError> {
+        self.with(|cluster| {
+            cluster.apiversion(RDKafkaApiKey::Metadata, Some(0), Some(version))?;
+            // A connection keeps the version that it began with.
+            cluster.broker_down(ALL_BROKERS)?;
+            cluster.broker_up(ALL_BROKERS)
+        })
     }
 
     /// How long every answer takes at least, as on a network.
