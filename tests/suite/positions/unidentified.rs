@@ -72,8 +72,8 @@ fn count(process: &Process, words: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_topic_ids_rows_arrive_and_what_cannot_be_noticed_is_said_once() {
     let stage = Stage::new("untold").await;
-    stage.cluster.without_topic_ids().expect("an older cluster");
     stage.produce(0..100);
+    stage.cluster.without_topic_ids().expect("an older cluster");
     assert!(stage.verb(&["check"]).await.contains(PROMISE));
     let process = stage.launch(&["run"]).start();
     stage.rows_reach(100).await;
@@ -83,8 +83,8 @@ async fn without_topic_ids_rows_arrive_and_what_cannot_be_noticed_is_said_once()
     end(process).await;
 
     // Where ids are told, nothing of this is said, and the next claim stores it.
-    stage.cluster.with_topic_ids().expect("a newer cluster");
     stage.produce(100..150);
+    stage.cluster.with_topic_ids().expect("a newer cluster");
     let process = stage.launch(&["run"]).start();
     stage.rows_reach(150).await;
     assert_eq!((count(&process, PROMISE), count(&process, WARNING)), (0, 0), "{}", process.text());
@@ -102,8 +102,8 @@ async fn an_id_that_is_stored_and_not_told_now_is_waited_for() {
     assert!(id.is_some());
     end(process).await;
 
-    stage.cluster.without_topic_ids().expect("an older cluster");
     stage.produce(100..150);
+    stage.cluster.without_topic_ids().expect("an older cluster");
     let process = stage.launch(&["run"]).start();
     says(&process, &["claim: orders/0: topic id unknown", "oncesink reset"]).await;
     assert_eq!(stage.schema.count("orders").await, 100, "nothing is read before it can be compared");
