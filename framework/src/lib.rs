@@ -19,6 +19,9 @@ pub use sink::Sink;
 mod written;
 pub use written::{Counts, Written};
 
+pub mod plan;
+pub mod value;
+
 pub mod store;
 
 mod writer;
@@ -29,7 +32,9 @@ pub use supervisor::{
 };
 
 pub use async_trait::async_trait;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use sqlx;
 #[cfg(feature = "postgres")]
 pub use store::postgres;
+#[cfg(feature = "sqlite")]
+pub use store::sqlite;

@@ -60,6 +60,9 @@ pub async fn check<S: Store, K: Sink<S>>(
         .await
         .map_err(|failure| failure.of_sink(&settings.name))?;
     let offsets = patiently(wait, "the database", || store.verify()).await?;
+    if wait {
+        patiently(wait, "the database", || store.take_possession()).await?;
+    }
     let identity = Identity {
         group: Arc::clone(&settings.group),
         sink: Arc::clone(&settings.name),
