@@ -29,7 +29,9 @@ pub mod store;
 mod writer;
 pub use writer::{BatchLimits, ConfigSource};
 mod supervisor;
-pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run, unanswered};
+pub use supervisor::{
+    Checked, Ended, LiveSink, Promise, SinkSettings, SinkTask, TopicIds, check, run, unanswered,
+};
 
 pub use async_trait::async_trait;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

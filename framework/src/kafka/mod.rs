@@ -20,6 +20,8 @@ mod close;
 mod ffi;
 mod starts;
 pub use ffi::{DrainQueue, Item, RawHeaders, RawRecord, WriterWake};
+mod mock;
+pub use mock::MockCluster;
 mod monitor;
 pub use monitor::{ClusterFacts, Ends, Monitor, MonitorError, TopicFacts, TopicState};
 

@@ -18,6 +18,6 @@ mod watch;
 
 pub use live::LiveSink;
 pub use preflight::{Checked, check, unanswered};
-pub use promise::promise;
+pub use promise::{Promise, TopicIds};
 pub use settings::SinkSettings;
 pub use sinks::{Ended, SinkTask, run};
