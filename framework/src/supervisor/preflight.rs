@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::config::Secret;
 use crate::error::{Class, Failure, SinkError};
 use crate::kafka::{Monitor, TopicState};
 use crate::position::StartPolicy;
@@ -110,17 +111,10 @@ pub async fn check<S: Store, K: Sink<S>>(
 /// The first question to Kafka: here an address that is wrong shows.
 async fn cluster_id(monitor: &Monitor, settings: &SinkSettings) -> Result<String, Failure> {
     monitor.cluster_id().await.map_err(|error| {
-        let mut failure = starts::from_kafka(error);
-        if let Some(brokers) = settings.kafka.get("bootstrap.servers") {
-            failure.message = format!("{}. {}", failure.message, unanswered(brokers.expose()));
-        }
-        failure
+        let brokers = settings.kafka.get("bootstrap.servers").map(Secret::expose).unwrap_or_default();
+        let message = error.with_remedy(brokers);
+        Failure { message, ..starts::from_kafka(error) }
     })
-}
-
-/// The remedy when brokers do not answer.
-pub fn unanswered(brokers: &str) -> String {
-    format!("Check brokers = {brokers:?} and security.protocol in [kafka]")
 }
 
 async fn opened<S: Store, K: Sink<S>>(
