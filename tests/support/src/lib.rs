@@ -18,6 +18,7 @@ pub mod process;
 pub mod proxy;
 mod servers;
 mod sockets;
+pub mod sqlite;
 mod workdir;
 
 pub use eventually::{eventually, eventually_within};
