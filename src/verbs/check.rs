@@ -173,7 +173,7 @@ async fn database(
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
     if let (true, Ok(targets)) = (well, targets) {
         let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();
-        findings.promises.push(promise(&sink.name, &sink.group, &offsets, &tables));
+        findings.promises.push(promise(&sink.name, &sink.group, &offsets, &tables, sink.on_bad_record));
     }
     Ok(())
 }

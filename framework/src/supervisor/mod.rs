@@ -5,6 +5,7 @@
 mod chronicle;
 mod claimer;
 mod live;
+mod orphans;
 mod preflight;
 mod promise;
 mod run;

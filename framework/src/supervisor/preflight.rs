@@ -71,7 +71,10 @@ pub async fn check<S: Store, K: Sink<S>>(
         settings.topics.iter().map(|topic| (Arc::clone(topic), sink.target(topic))).collect();
     let names: Vec<&str> = tables.iter().map(|(_, table)| table.as_str()).collect();
     if wait {
-        tracing::info!("{}", promise(&settings.name, &settings.group, &offsets, &names));
+        tracing::info!(
+            "{}",
+            promise(&settings.name, &settings.group, &offsets, &names, settings.on_bad_record)
+        );
     }
     patiently(wait, "the database", || first_claims(settings, store, &sink, &partitions, &tables)).await?;
     let targets: BTreeMap<Arc<str>, Arc<str>> = tables

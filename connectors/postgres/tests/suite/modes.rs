@@ -37,7 +37,8 @@ async fn an_absent_column_keeps_its_value_and_children_stay_whatever_the_size() 
             .await;
         assert_eq!(wrong, 0, "{rows}");
         assert_eq!(fixture.schema.count("child").await, 2500);
-        let ops: Vec<String> = fixture.schema.column("SELECT op || count(*) FROM seen GROUP BY op ORDER BY 1").await;
+        let ops: Vec<String> =
+            fixture.schema.column("SELECT op || count(*) FROM seen GROUP BY op ORDER BY 1").await;
         let odd = (rows + 1) / 2;
         let mut expected = vec![format!("UPDATE{odd}")];
         if rows > odd {

@@ -54,9 +54,10 @@ fn class(code: i32, words: &str) -> Class {
         _ => {}
     }
     match primary(code) {
-        native::SQLITE_CONSTRAINT | native::SQLITE_MISMATCH | native::SQLITE_TOOBIG | native::SQLITE_ERROR => {
-            Class::BadRecord
-        }
+        native::SQLITE_CONSTRAINT
+        | native::SQLITE_MISMATCH
+        | native::SQLITE_TOOBIG
+        | native::SQLITE_ERROR => Class::BadRecord,
         native::SQLITE_READONLY => Class::WrongServer,
         native::SQLITE_INTERRUPT => Class::Timeout,
         native::SQLITE_SCHEMA | native::SQLITE_NOTFOUND => Class::StaleCatalog,
@@ -89,8 +90,11 @@ fn message(code: i32, words: &str) -> String {
         native::SQLITE_CONSTRAINT_COMMITHOOK => {
             return "a COMMIT that is not ours was refused; the transaction is rolled back".to_owned();
         }
-        native::SQLITE_ERROR if !about_catalog(words) && !words.starts_with("cannot ") && !words.starts_with("too many ") => {
-            return "the statement failed (SQLite's words are not kept, since they may quote a value)".to_owned();
+        native::SQLITE_ERROR
+            if !about_catalog(words) && !words.starts_with("cannot ") && !words.starts_with("too many ") =>
+        {
+            return "the statement failed (SQLite's words are not kept, since they may quote a value)"
+                .to_owned();
         }
         _ => {}
     }
@@ -172,7 +176,9 @@ fn name(code: i32) -> String {
     };
     match code {
         // The kind of an I/O error is what a search finds.
-        code if primary(code) == native::SQLITE_IOERR && code != native::SQLITE_IOERR => format!("{name}_{code}"),
+        code if primary(code) == native::SQLITE_IOERR && code != native::SQLITE_IOERR => {
+            format!("{name}_{code}")
+        }
         _ => name.to_owned(),
     }
 }
@@ -191,7 +197,9 @@ impl Place {
         let list = ["UNIQUE constraint failed: ", "NOT NULL constraint failed: "]
             .iter()
             .find_map(|begin| words.strip_prefix(begin))
-            .or_else(|| words.starts_with("cannot store ").then(|| words.rsplit_once(" column "))?.map(|(_, at)| at));
+            .or_else(|| {
+                words.starts_with("cannot store ").then(|| words.rsplit_once(" column "))?.map(|(_, at)| at)
+            });
         let Some((first, more)) = list.map(|list| match list.split_once(", ") {
             Some((first, _)) => (first, true),
             None => (list, false),
@@ -222,7 +230,12 @@ mod tests {
             (native::SQLITE_NOMEM, "out of memory", Class::Transient, "SQLITE_NOMEM"),
             (native::SQLITE_CORRUPT, "database disk image is malformed", Class::Fatal, "SQLITE_CORRUPT"),
             (native::SQLITE_NOTADB, "file is not a database", Class::Fatal, "SQLITE_NOTADB"),
-            (native::SQLITE_READONLY, "attempt to write a readonly database", Class::WrongServer, "SQLITE_READONLY"),
+            (
+                native::SQLITE_READONLY,
+                "attempt to write a readonly database",
+                Class::WrongServer,
+                "SQLITE_READONLY",
+            ),
             (native::SQLITE_INTERRUPT, "interrupted", Class::Timeout, "SQLITE_INTERRUPT"),
             (native::SQLITE_SCHEMA, "database schema has changed", Class::StaleCatalog, "SQLITE_SCHEMA"),
             (native::SQLITE_ERROR, "no such table: x", Class::StaleCatalog, "SQLITE_ERROR"),
@@ -248,7 +261,9 @@ mod tests {
         assert_eq!(Place::of("UNIQUE constraint failed: a.b.id"), place("a.b", Some("id")));
         assert_eq!(Place::of("UNIQUE constraint failed: t.a, t.b"), place("t", None));
         assert_eq!(Place::of("cannot store TEXT value in INTEGER column t.n"), place("t", Some("n")));
-        for words in ["UNIQUE constraint failed: index 'x'", "CHECK constraint failed: n > 0", "no such table: a.b"] {
+        for words in
+            ["UNIQUE constraint failed: index 'x'", "CHECK constraint failed: n > 0", "no such table: a.b"]
+        {
             assert_eq!(Place::of(words), Place { table: None, column: None }, "{words}");
         }
         for (code, words) in [

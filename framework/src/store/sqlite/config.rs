@@ -58,14 +58,18 @@ const FORM: &str = "write sqlite:///absolute/path.db or sqlite:relative.db";
 
 /// The file that a URL names, as the driver would read it.
 fn path_of(url: &str) -> Result<PathBuf, String> {
-    let Some(rest) = url.strip_prefix("sqlite:") else { return Err(format!("this is no URL of SQLite; {FORM}")) };
+    let Some(rest) = url.strip_prefix("sqlite:") else {
+        return Err(format!("this is no URL of SQLite; {FORM}"));
+    };
     let name = rest.strip_prefix("//").unwrap_or(rest);
     if let Some((name, parameters)) = name.split_once('?') {
         let parameter = parameters.split(['=', '&']).next().unwrap_or_default();
         return Err(if name == ":memory:" || parameters.contains("mode=memory") {
             IN_MEMORY.to_owned()
         } else {
-            format!("the url has a parameter {parameter:?}; a SQLite file takes none (a ? in its name is written %3F)")
+            format!(
+                "the url has a parameter {parameter:?}; a SQLite file takes none (a ? in its name is written %3F)"
+            )
         });
     }
     if name == ":memory:" {

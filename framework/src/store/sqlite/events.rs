@@ -39,8 +39,9 @@ pub(super) async fn write_moves(
          ORDER BY key",
         names.events
     );
-    let moves =
-        list(moves.iter().map(|moved| json!([&*moved.place.topic, moved.place.partition, moved.old, moved.new])));
+    let moves = list(
+        moves.iter().map(|moved| json!([&*moved.place.topic, moved.place.partition, moved.old, moved.new])),
+    );
     sqlx::query(&statement)
         .bind(store.who())
         .bind(store.group())

@@ -41,9 +41,8 @@ impl<'a> Quiet<'a> {
     /// How many variables a statement may bind.
     pub(super) fn variable_limit(&mut self) -> usize {
         // SAFETY: as above; a negative value asks and changes nothing.
-        let limit = unsafe {
-            native::sqlite3_limit(self.raw().as_ptr(), native::SQLITE_LIMIT_VARIABLE_NUMBER, -1)
-        };
+        let limit =
+            unsafe { native::sqlite3_limit(self.raw().as_ptr(), native::SQLITE_LIMIT_VARIABLE_NUMBER, -1) };
         usize::try_from(limit).unwrap_or(0)
     }
 

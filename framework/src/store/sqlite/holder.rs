@@ -39,7 +39,8 @@ fn holder_in(line: &str, inode: u64) -> Option<u64> {
     let of: u64 = words.next()?.rsplit(':').next()?.parse().ok()?;
     let first: u64 = words.next()?.parse().ok()?;
     let last = words.next()?;
-    let covers = first <= WRITE_LOCK && (last == "EOF" || last.parse().is_ok_and(|last: u64| WRITE_LOCK <= last));
+    let covers =
+        first <= WRITE_LOCK && (last == "EOF" || last.parse().is_ok_and(|last: u64| WRITE_LOCK <= last));
     (of == inode && covers).then_some(pid)
 }
 

@@ -52,7 +52,10 @@ fn myself() -> String {
 /// Takes the lock, or joins the other stores of this process that hold it.
 pub(super) fn acquire(database: &Path) -> Result<Arc<ProcessLock>, Failure> {
     let path = std::fs::canonicalize(database).map_err(|error| {
-        Failure::fatal(format!("{}: {error}. Run: oncesink migrate, which makes the file", database.display()))
+        Failure::fatal(format!(
+            "{}: {error}. Run: oncesink migrate, which makes the file",
+            database.display()
+        ))
     })?;
     let began = Instant::now();
     loop {
@@ -88,13 +91,8 @@ fn attempt(database: &Path) -> Result<Option<ProcessLock>, Failure> {
         let message = format!("{}: {error}. Give this user the right to write the folder", path.display());
         Failure::new(Class::Fatal, message).with_source(error)
     };
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(failed)?;
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),

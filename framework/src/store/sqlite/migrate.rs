@@ -200,8 +200,5 @@ async fn present(control: &mut Control) -> Result<Present, Failure> {
         .fetch_all(control.sql())
         .await?;
     let has = |wanted: &str| columns.iter().any(|column| column == wanted);
-    Ok(Present::of(
-        ["topic", "partition_id", "last_offset"].into_iter().all(has),
-        has("consumer_group"),
-    ))
+    Ok(Present::of(["topic", "partition_id", "last_offset"].into_iter().all(has), has("consumer_group")))
 }

@@ -41,7 +41,9 @@ impl Names {
             )));
         }
         if table.to_ascii_lowercase().starts_with("sqlite_") {
-            return Err(Failure::fatal(format!("offsets = {text:?}: SQLite keeps names that begin with sqlite_")));
+            return Err(Failure::fatal(format!(
+                "offsets = {text:?}: SQLite keeps names that begin with sqlite_"
+            )));
         }
         Ok(Self {
             table: table.to_owned(),

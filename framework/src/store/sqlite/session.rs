@@ -148,9 +148,7 @@ pub(super) async fn open(opening: &Opening<'_>) -> Result<Session, Failure> {
     quiet.refuse_attach();
     let commits = Arc::clone(&gate);
     quiet.handle().set_commit_hook(move || commits.open.load(Ordering::SeqCst));
-    quiet
-        .handle()
-        .set_progress_handler(STEPS_BETWEEN_LOOKS, move || !gate.abandoned.load(Ordering::SeqCst));
+    quiet.handle().set_progress_handler(STEPS_BETWEEN_LOOKS, move || !gate.abandoned.load(Ordering::SeqCst));
     drop(quiet);
     Ok(session)
 }

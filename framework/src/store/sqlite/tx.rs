@@ -22,7 +22,7 @@ type Manager = <sqlx::Sqlite as Database>::TransactionManager;
 /// An open transaction. Owns its connection: dropping it closes the connection, which is a rollback.
 pub struct Tx {
     session: Session,
-    names: Arc<Names>,
+    pub(super) names: Arc<Names>,
     savepoint: String,
 }
 
@@ -94,14 +94,15 @@ pub(super) async fn advance(tx: &mut Tx, group: &str, steps: &[Step]) -> Result<
             step.end.timestamp,
         ])
     }));
-    let moved = sqlx::query(&statement).bind(group).bind(wanted).fetch_all(tx.sql()).await.map_err(|error| {
-        let mut failure = Failure::from(error).context("advance");
-        // The lock is ours since BEGIN; whatever still holds us up holds all of them.
-        if is_busy(&failure) {
-            failure.class = Class::SickObject;
-        }
-        failure
-    })?;
+    let moved =
+        sqlx::query(&statement).bind(group).bind(wanted).fetch_all(tx.sql()).await.map_err(|error| {
+            let mut failure = Failure::from(error).context("advance");
+            // The lock is ours since BEGIN; whatever still holds us up holds all of them.
+            if is_busy(&failure) {
+                failure.class = Class::SickObject;
+            }
+            failure
+        })?;
     let mut matched = in_order(&moved, |_| Ok(()))?;
     Ok(steps.iter().map(|step| matched.remove(&step.place).is_some()).collect())
 }
@@ -120,7 +121,8 @@ pub(super) async fn guard(tx: &mut Tx) -> Result<(), Failure> {
         ));
     }
     if quiet.owes_foreign_keys()? {
-        let mut failure = Failure::new(Class::BadRecord, "guard: foreign key without its row, deferred until COMMIT");
+        let mut failure =
+            Failure::new(Class::BadRecord, "guard: foreign key without its row, deferred until COMMIT");
         failure.sql_state = Some("SQLITE_CONSTRAINT_FOREIGNKEY".to_owned());
         failure.data = Some(Box::new(DataError { reason: Reason::ForeignKey, table: None, column: None }));
         failure.session_alive = true;

@@ -205,11 +205,9 @@ impl Sqlite {
                  updated_at = {NOW}",
             control.names().offsets
         );
-        let targets = list(
-            moves
-                .iter()
-                .filter_map(|moved| Some(json!([moved.place.partition, moved.new?, Uuid::new_v4().to_string()]))),
-        );
+        let targets = list(moves.iter().filter_map(|moved| {
+            Some(json!([moved.place.partition, moved.new?, Uuid::new_v4().to_string()]))
+        }));
         sqlx::query(&statement)
             .bind(self.group())
             .bind(&*reset.topic.name)
