@@ -1,8 +1,11 @@
 //! The store on SQLite files.
 
 mod admin;
+mod busy;
 mod claim;
+mod doubt;
 mod fence;
+mod guard;
 mod register;
 mod settle;
 
