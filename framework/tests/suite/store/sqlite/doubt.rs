@@ -45,7 +45,11 @@ async fn c025_a_cancelled_commit_is_settled_by_what_the_file_has() {
         let verdicts = eventually(DEADLINE, || async { store.settle(&steps, token).await.ok() }).await;
         let Settled::Mine { offset, fence: next } = verdicts[0] else { panic!("fenced: {verdicts:?}") };
         assert_eq!(bench.schema.count("rows").await, offset - 10, "round {round}");
-        if offset == from { not += 1 } else { applied += 1 }
+        if offset == from {
+            not += 1
+        } else {
+            applied += 1
+        }
         assert!(round % 3 != 0 || offset == from, "applied without a COMMIT");
         (fence, from) = (next, offset);
     }
@@ -88,8 +92,7 @@ async fn a_statement_whose_caller_has_gone_is_ended_and_frees_the_file() {
     drop(tx);
     let began = Instant::now();
     let claim = eventually(DEADLINE, || async {
-        let claim =
-            store.claim_waiting(&bench.identity("next"), &wanted("t", 0), false).await.unwrap();
+        let claim = store.claim_waiting(&bench.identity("next"), &wanted("t", 0), false).await.unwrap();
         (claim != Claim::Busy).then_some(claim)
     })
     .await;
@@ -113,7 +116,8 @@ async fn a_statement_whose_caller_has_gone_is_ended_and_frees_the_file() {
         (Class::Timeout, Some("SQLITE_INTERRUPT"), true)
     );
     drop(tx);
-    let gone = eventually(DEADLINE, || async { (!store.end_session(id.clone()).await.unwrap()).then_some(true) });
+    let gone =
+        eventually(DEADLINE, || async { (!store.end_session(id.clone()).await.unwrap()).then_some(true) });
     assert!(gone.await, "a session that is gone is no error");
 }
 

@@ -175,8 +175,7 @@ async fn the_connection_is_pinned_and_used_again() {
         for (pin, expected) in
             [("foreign_keys", 1), ("synchronous", 2), ("trusted_schema", 0), ("busy_timeout", 1000)]
         {
-            let value: i64 =
-                sqlx::query_scalar(&format!("PRAGMA {pin}")).fetch_one(tx.sql()).await.unwrap();
+            let value: i64 = sqlx::query_scalar(&format!("PRAGMA {pin}")).fetch_one(tx.sql()).await.unwrap();
             assert_eq!(value, expected, "{pin}");
         }
         assert_eq!(tx.variable_limit().await.unwrap(), 32_766);

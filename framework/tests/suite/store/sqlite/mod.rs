@@ -4,8 +4,11 @@ mod admin;
 mod busy;
 mod claim;
 mod doubt;
+mod errors;
 mod fence;
 mod guard;
+mod migrate;
+mod processes;
 mod register;
 mod settle;
 
