@@ -110,6 +110,8 @@ async fn ended(rig: &Rig, vice: Vice) -> Ended {
         drain: Duration::from_secs(5),
         timeout: Duration::from_secs(10),
         on_expired: oncesink::config::OnExpired::Stop,
+        on_bad_record: oncesink::config::OnBadRecord::Stop,
+        foreign_key_wait: Duration::from_secs(5),
         into_rows: false,
         until_end: true,
         owner: "test".into(),
