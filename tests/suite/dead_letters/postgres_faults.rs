@@ -109,7 +109,11 @@ async fn a_fenced_transaction_leaves_no_dead_letter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_during_the_search_buries_nothing() {
     let mut rig = rig("outage", 2, "writers = 1\ntimeout = \"1 s\"").await;
-    let bad = produced(&mut rig, 400).await;
+    let bad = produced(&mut rig, 200).await;
+    // Slow enough that the faults find the search under way.
+    let dawdle = "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.03); RETURN NULL; END';
+                  CREATE TRIGGER dawdle BEFORE INSERT ON @t FOR EACH STATEMENT EXECUTE FUNCTION dawdle()";
+    rig.schema.execute(&dawdle.replace("@t", &format!("\"{}\"", rig.topic))).await;
     let proxy = Proxy::start(rig.schema.url());
     rig.url = proxy.url().to_owned();
     let process = rig.run();
@@ -120,7 +124,7 @@ async fn an_outage_during_the_search_buries_nothing() {
             .into_iter()
             .enumerate()
     {
-        proxy.arm(Point::Statement(format!("\"{}\" (", rig.topic)), action);
+        proxy.arm(Point::Statement("RELEASE SAVEPOINT".into()), action);
         let hit = round as u64 + 1;
         proxy.wait_for(move |seen| seen.cuts + seen.stalls >= hit).await;
         if round == 1 {
@@ -131,7 +135,7 @@ async fn an_outage_during_the_search_buries_nothing() {
     }
     each_once_with(&rig, &bad).await;
     assert_eq!(kept().await, bad.len() as i64, "{}", process.text());
-    let scrape = read(&http, &rig, 800).await;
+    let scrape = read(&http, &rig, 400).await;
     let others =
         ["transient", "timeout"].map(|class| scrape.sum("oncesink_retries_total", &[("class", class)]));
     assert!(others.iter().sum::<f64>() >= 3.0, "{others:?}");
