@@ -17,4 +17,5 @@ mod readme;
 mod rebalance;
 mod rig;
 mod scrape;
+mod secured;
 mod startup;

@@ -42,7 +42,9 @@ impl TopicMeter {
         count(names::FENCED).absolute(0);
         count(names::REWOUND).absolute(0);
         if policy == OnBadRecord::DeadLetter {
-            Reason::ALL.map(|reason| dead_lettered(group, topic, reason).absolute(0));
+            for reason in Reason::ALL {
+                dead_lettered(group, topic, reason).absolute(0);
+            }
         }
         let gap = |cause: &'static str| counter!(names::OFFSET_GAPS, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "cause" => cause);
         Self {
@@ -78,7 +80,7 @@ impl TopicMeter {
         self.skipped.increment(counts.skipped as u64);
         let (group, topic) = &self.labels;
         for (reason, records) in dead_lettered {
-            dead_lettered(group, topic, *reason).increment(*records as u64);
+            self::dead_lettered(group, topic, *reason).increment(*records as u64);
         }
     }
 
