@@ -191,6 +191,28 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons.
+    pub const ALL: [Self; 18] = [
+        Self::InvalidJson,
+        Self::InvalidUtf8,
+        Self::Tombstone,
+        Self::UnknownField,
+        Self::WrongType,
+        Self::NotANumber,
+        Self::NotATime,
+        Self::OutOfRange,
+        Self::Inexact,
+        Self::TooLong,
+        Self::NullCharacter,
+        Self::NullInNotNull,
+        Self::Unique,
+        Self::ForeignKey,
+        Self::Check,
+        Self::Trigger,
+        Self::ServerData,
+        Self::Rejected,
+    ];
+
     /// What kind of fault it is, for dead letters: `decode` (the payload cannot be read), `value` (a field does not fit its column), `constraint` (the
     /// target's rules) or `mapping` (fields and columns do not meet).
     pub const fn class(self) -> &'static str {
@@ -312,5 +334,21 @@ impl From<BadRecord> for SinkError {
 impl From<Failure> for SinkError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_code_of_its_own_and_one_of_four_classes() {
+        let codes: BTreeSet<&str> = Reason::ALL.map(Reason::code).into();
+        assert_eq!(codes.len(), Reason::ALL.len());
+        // The table of dead letters takes no others.
+        let classes: BTreeSet<&str> = Reason::ALL.map(Reason::class).into();
+        assert_eq!(classes, BTreeSet::from(["constraint", "decode", "mapping", "value"]));
     }
 }

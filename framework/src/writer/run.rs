@@ -413,8 +413,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn meter(&mut self, topic: &Arc<str>) -> &TopicMeter {
-        let group = &self.settings.group;
-        self.meters.entry(Arc::clone(topic)).or_insert_with(|| TopicMeter::new(group, topic))
+        let WriterSettings { group, policy, .. } = &self.settings;
+        self.meters.entry(Arc::clone(topic)).or_insert_with(|| TopicMeter::new(group, topic, *policy))
     }
 
     fn step(&mut self, event: Event) {
