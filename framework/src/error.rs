@@ -56,6 +56,8 @@ pub struct Failure {
     pub data: Option<Box<DataError>>,
     /// Whether the session can still be used after a rollback.
     pub session_alive: bool,
+    /// Whether the server or a file refuses us: what would stop a start, and is waited for while the sink runs.
+    pub refused: bool,
     /// The underlying error.
     pub source: Option<Source>,
     /// Errors met while cleaning up after this one.
@@ -71,6 +73,7 @@ impl Failure {
             sql_state: None,
             data: None,
             session_alive: false,
+            refused: false,
             source: None,
             later: Vec::new(),
         }
