@@ -50,7 +50,7 @@ pub struct Failure {
     pub class: Class,
     /// What was tried and what went wrong, for people; never a record's content.
     pub message: String,
-    /// SQLSTATE or its kin, when the server gave one. A reset, a TLS or a DNS failure has none.
+    /// SQLSTATE, or the name of SQLite's result code, when the database gave one. A reset, a TLS or a DNS failure has none.
     pub sql_state: Option<String>,
     /// For class [`Class::BadRecord`]: what the server refused.
     pub data: Option<Box<DataError>>,
@@ -109,10 +109,12 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if let Some(state) = &self.sql_state {
-            write!(f, " (SQLSTATE {state})")?;
+        match &self.sql_state {
+            // SQLite has no SQLSTATE; the names of its result codes say whose they are.
+            Some(code) if code.starts_with("SQLITE_") => write!(f, " ({code})"),
+            Some(state) => write!(f, " (SQLSTATE {state})"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -169,6 +171,14 @@ pub enum Reason {
     NullCharacter,
     /// Null in a NOT NULL column.
     NullInNotNull,
+    /// A field that is not there, for a NOT NULL column that nothing else fills.
+    MissingField,
+    /// No value for a key column.
+    NoKey,
+    /// Null for a key column.
+    NullInKey,
+    /// No row with the key of a record that updates.
+    MissingRow,
     /// A unique constraint.
     Unique,
     /// A foreign key.
@@ -184,6 +194,55 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons.
+    pub const ALL: [Self; 18] = [
+        Self::InvalidJson,
+        Self::InvalidUtf8,
+        Self::Tombstone,
+        Self::UnknownField,
+        Self::WrongType,
+        Self::NotANumber,
+        Self::NotATime,
+        Self::OutOfRange,
+        Self::Inexact,
+        Self::TooLong,
+        Self::NullCharacter,
+        Self::NullInNotNull,
+        Self::Unique,
+        Self::ForeignKey,
+        Self::Check,
+        Self::Trigger,
+        Self::ServerData,
+        Self::Rejected,
+    ];
+
+    /// What kind of fault it is, for dead letters: `decode` (the payload cannot be read), `value` (a field does not fit its column), `constraint` (the
+    /// target's rules) or `mapping` (fields and columns do not meet).
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::InvalidJson | Self::InvalidUtf8 | Self::Tombstone | Self::NoKey | Self::NullInKey => {
+                "decode"
+            }
+            Self::WrongType
+            | Self::NotANumber
+            | Self::NotATime
+            | Self::OutOfRange
+            | Self::Inexact
+            | Self::TooLong
+            | Self::NullCharacter
+            | Self::ServerData
+            | Self::Rejected => "value",
+            Self::NullInNotNull
+            | Self::MissingField
+            | Self::MissingRow
+            | Self::Unique
+            | Self::ForeignKey
+            | Self::Check
+            | Self::Trigger => "constraint",
+            Self::UnknownField => "mapping",
+        }
+    }
+
     /// The code in metrics, logs and dead letters.
     pub const fn code(self) -> &'static str {
         match self {
@@ -199,6 +258,10 @@ impl Reason {
             Self::TooLong => "too_long",
             Self::NullCharacter => "null_character",
             Self::NullInNotNull => "null_in_not_null",
+            Self::MissingField => "missing_field",
+            Self::NoKey => "no_key",
+            Self::NullInKey => "null_in_key",
+            Self::MissingRow => "missing_row",
             Self::Unique => "unique",
             Self::ForeignKey => "foreign_key",
             Self::Check => "check",
@@ -274,5 +337,21 @@ impl From<BadRecord> for SinkError {
 impl From<Failure> for SinkError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_code_of_its_own_and_one_of_four_classes() {
+        let codes: BTreeSet<&str> = Reason::ALL.map(Reason::code).into();
+        assert_eq!(codes.len(), Reason::ALL.len());
+        // The table of dead letters takes no others.
+        let classes: BTreeSet<&str> = Reason::ALL.map(Reason::class).into();
+        assert_eq!(classes, BTreeSet::from(["constraint", "decode", "mapping", "value"]));
     }
 }

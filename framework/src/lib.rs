@@ -11,13 +11,18 @@ pub mod position;
 mod record;
 pub use record::{Headers, Record, TopicPartition};
 mod batch;
-pub use batch::{Batch, Encoded, Part, Slice, SliceBuilder, SliceEnd};
+pub use batch::{Batch, Encoded, Part, Records, Slice, SliceBuilder, SliceEnd};
 mod error;
 pub use error::{BadRecord, Class, CommitFailure, DataError, Failure, Reason, SinkError};
+mod dead_letter;
+pub use dead_letter::DeadLetter;
 mod sink;
 pub use sink::Sink;
 mod written;
 pub use written::{Counts, Written};
+
+pub mod plan;
+pub mod value;
 
 pub mod store;
 mod tls;
@@ -25,10 +30,12 @@ mod tls;
 mod writer;
 pub use writer::{BatchLimits, ConfigSource};
 mod supervisor;
-pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run};
+pub use supervisor::{Checked, Ended, LiveSink, Promise, SinkSettings, SinkTask, TopicIds, check, run};
 
 pub use async_trait::async_trait;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use sqlx;
 #[cfg(feature = "postgres")]
 pub use store::postgres;
+#[cfg(feature = "sqlite")]
+pub use store::sqlite;

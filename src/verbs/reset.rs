@@ -4,8 +4,8 @@ use oncesink::TopicPartition;
 use oncesink::config::SinkSection;
 use oncesink::kafka::{Ends, Monitor};
 use oncesink::position::StartPolicy;
-use oncesink::postgres::{Reset as StoreReset, ResetTo};
 use oncesink::store::TopicIdentity;
+use oncesink::store::operate::{Reset as StoreReset, ResetTo};
 use serde_json::json;
 
 use super::{Context, MovedRow, answer, cluster, moved_line, place, who};

@@ -8,6 +8,7 @@ mod attack;
 mod basics;
 mod cases;
 mod command;
+mod dead_letters;
 mod example;
 mod faults;
 mod logs;

@@ -6,15 +6,8 @@ const KEYS: &[(&str, &str)] = &[
     ("target", "pooler"),
     ("target", "durability"),
     ("target", "accept_unique_indexes"),
-    ("target", "foreign_key_wait"),
-    ("tables", "key"),
-    ("tables", "key_from"),
-    ("tables", "by_name"),
     ("tables", "children"),
-    ("tables", "columns"),
     ("tables", "format"),
-    ("tables", "zone"),
-    ("tables", "foreign_key_wait"),
     ("tables", "accept_unique_indexes"),
     ("sink", "dead_letters"),
     ("sink", "transforms"),
@@ -22,16 +15,10 @@ const KEYS: &[(&str, &str)] = &[
 
 /// The key and its value.
 const VALUES: &[(&str, &str)] = &[
-    ("on_bad_record", "dead-letter"),
-    ("on_bad_record", "skip"),
     ("kind", "mysql"),
     ("kind", "sqlite"),
     ("kind", "kafka"),
-    ("mode", "upsert"),
-    ("mode", "update"),
-    ("mode", "insert-ignore"),
     ("mode", "newer-wins"),
-    ("delete", "tombstone"),
     ("format", "debezium"),
     ("format", "avro"),
 ];

@@ -22,6 +22,8 @@ mod greeting;
 mod starts;
 mod trouble;
 pub use ffi::{DrainQueue, Item, RawHeaders, RawRecord, WriterWake};
+mod mock;
+pub use mock::MockCluster;
 mod monitor;
 pub use monitor::{ClusterFacts, Ends, Monitor, MonitorError, TopicFacts, TopicState};
 

@@ -68,8 +68,9 @@ pub struct TopicFacts {
 pub enum TopicState {
     /// It is.
     Exists {
-        /// Its id in base64. Never used again once the topic is deleted.
-        id: String,
+        /// Its id in base64. Never used again once the topic is deleted. None when the brokers tell none, as before Kafka 2.8; that they do not answer is
+        /// never told in this way.
+        id: Option<String>,
         /// How many partitions it has.
         partitions: i32,
     },
@@ -214,7 +215,7 @@ impl Monitor {
                 ffi::describe_topics(client, &names, TIMEOUT)
             })
             .await?;
-        let mut found: HashMap<String, Result<(String, i32), AdminError>> =
+        let mut found: HashMap<String, Result<(Option<String>, i32), AdminError>> =
             answers.into_iter().map(|answer| (answer.name, answer.found)).collect();
         Ok(names.iter().map(|name| topic_facts(name, found.remove(&**name))).collect())
     }
@@ -352,7 +353,7 @@ fn is_unknown(answer: &OffsetAnswer) -> bool {
     matches!(code, Some(UnknownPartition | UnknownTopic | UnknownTopicOrPartition))
 }
 
-fn topic_facts(name: &Arc<str>, found: Option<Result<(String, i32), AdminError>>) -> TopicFacts {
+fn topic_facts(name: &Arc<str>, found: Option<Result<(Option<String>, i32), AdminError>>) -> TopicFacts {
     let state = match found.unwrap_or_else(missing) {
         Ok((id, partitions)) => TopicState::Exists { id, partitions },
         Err(AdminError { code: ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopic, .. }) => {

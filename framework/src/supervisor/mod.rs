@@ -5,6 +5,7 @@
 mod chronicle;
 mod claimer;
 mod live;
+mod orphans;
 mod preflight;
 mod promise;
 mod run;
@@ -17,6 +18,6 @@ mod watch;
 
 pub use live::LiveSink;
 pub use preflight::{Checked, check};
-pub use promise::promise;
+pub use promise::{Promise, TopicIds};
 pub use settings::SinkSettings;
 pub use sinks::{Ended, SinkTask, run};

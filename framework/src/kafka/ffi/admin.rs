@@ -28,11 +28,11 @@ impl AdminError {
     }
 }
 
-/// What is known of one topic.
+/// What is known of one topic: its id, none where the brokers are older than topic ids, and its partition count.
 #[derive(Clone, Debug)]
 pub(in crate::kafka) struct TopicAnswer {
     pub(in crate::kafka) name: String,
-    pub(in crate::kafka) found: Result<(String, i32), AdminError>,
+    pub(in crate::kafka) found: Result<(Option<String>, i32), AdminError>,
 }
 
 /// Which offsets are asked for.
@@ -203,8 +203,21 @@ unsafe fn topic_answer(topic: *const native::rd_kafka_TopicDescription_t) -> Top
         }
         let mut partitions = 0;
         native::rd_kafka_TopicDescription_partitions(topic, &raw mut partitions);
-        let id = text(native::rd_kafka_Uuid_base64str(native::rd_kafka_TopicDescription_topic_id(topic)));
+        let id = topic_id(native::rd_kafka_TopicDescription_topic_id(topic));
         TopicAnswer { name, found: Ok((id, i32::try_from(partitions).unwrap_or(i32::MAX))) }
+    }
+}
+
+/// An answer without ids reads as an id of zeros, which no topic has.
+///
+/// # Safety
+/// `id` is valid.
+unsafe fn topic_id(id: *const native::rd_kafka_Uuid_t) -> Option<String> {
+    // SAFETY: the id is valid, and its text is copied.
+    unsafe {
+        let zeros = native::rd_kafka_Uuid_most_significant_bits(id) == 0
+            && native::rd_kafka_Uuid_least_significant_bits(id) == 0;
+        (!zeros).then(|| text(native::rd_kafka_Uuid_base64str(id)))
     }
 }
 

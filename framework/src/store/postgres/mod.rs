@@ -24,34 +24,31 @@ mod frozen;
 mod tx;
 pub use tx::Tx;
 
+mod dead_letters;
+
 mod settle;
 
 mod look;
 
 mod events;
-pub use events::Moved;
 
 mod admin;
-pub use admin::VerbError;
 
 mod reset;
-pub use reset::{Reset, ResetTo};
 
 mod status;
-pub use status::StatusRow;
 
 mod storage;
 pub use storage::{Storage, storage_of};
 
 mod check;
-pub use check::Preflight;
 
 mod migrate;
 
 mod adopt;
-pub use adopt::Meaning;
 
 mod classify;
+pub(in crate::store) use classify::answered;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -63,12 +60,10 @@ use uuid::Uuid;
 
 use self::control::Control;
 use self::names::{Names, Wanted as Table};
-use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store, Wanted};
+use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store, Wanted, bookkeeping};
+use crate::dead_letter::DeadLetter;
 use crate::error::{CommitFailure, Failure};
 use crate::record::TopicPartition;
-
-/// Longest group name that the tables take, in characters.
-const GROUP_MAX: usize = 255;
 
 /// Offsets of one group in one Postgres database.
 pub struct Postgres {
@@ -90,12 +85,7 @@ impl Postgres {
     /// `Fatal` for a URL, a table name or a group that cannot be.
     pub fn new(config: PostgresConfig, group: &str) -> Result<Self, Failure> {
         let table = Table::parse(config.offsets.as_deref())?;
-        let length = group.chars().count();
-        if length == 0 || length > GROUP_MAX || group.contains('\0') {
-            return Err(Failure::fatal(format!(
-                "the group's name has {length} characters; 1 to {GROUP_MAX} can be stored"
-            )));
-        }
+        bookkeeping::check_group(group)?;
         let options = url::options(&config, group)?;
         Ok(Self {
             options,
@@ -157,10 +147,7 @@ impl Postgres {
 
     /// One store is one group: its sessions bear the group's name.
     fn same_group(&self, group: &str) -> Result<(), Failure> {
-        if *group == *self.group {
-            return Ok(());
-        }
-        Err(Failure::fatal(format!("this store belongs to group {:?}, not to {group:?}", self.group)))
+        bookkeeping::same_group(&self.group, group)
     }
 
     /// A new session. The names are resolved by the first one and stay.
@@ -255,6 +242,10 @@ impl Store for Postgres {
 
     async fn advance(&self, tx: &mut Tx, steps: &[Step]) -> Result<Vec<bool>, Failure> {
         tx::advance(tx, &self.group, steps).await
+    }
+
+    async fn dead_letters(&self, tx: &mut Tx, letters: &[DeadLetter<'_>]) -> Result<(), Failure> {
+        dead_letters::keep(tx, &self.group, letters).await
     }
 
     async fn guard(&self, tx: &mut Tx) -> Result<(), Failure> {

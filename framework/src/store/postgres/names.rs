@@ -3,6 +3,7 @@
 //! Must not: let a name into a statement unquoted, or one that the server would cut.
 
 use crate::error::Failure;
+use crate::store::bookkeeping;
 
 /// Longest identifier that the server keeps whole, in bytes.
 const IDENTIFIER_MAX: usize = 63;
@@ -46,6 +47,9 @@ impl Wanted {
     }
 }
 
+/// Name of the table of dead letters.
+pub(super) const DEAD_LETTERS: &str = "oncesink_dead_letters";
+
 /// Our tables, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
@@ -57,6 +61,7 @@ pub(super) struct Names {
     pub(super) offsets: String,
     pub(super) topics: String,
     pub(super) events: String,
+    pub(super) dead_letters: String,
     pub(super) migrations: String,
 }
 
@@ -68,6 +73,7 @@ impl Names {
             offsets: qualified(schema, table),
             topics: qualified(schema, "oncesink_topics"),
             events: qualified(schema, "oncesink_events"),
+            dead_letters: qualified(schema, DEAD_LETTERS),
             migrations: qualified(schema, "oncesink_migrations"),
         }
     }
@@ -77,9 +83,14 @@ impl Names {
         format!("{}.{}", self.schema, self.table)
     }
 
+    /// `schema.table` of the dead letters, for people.
+    pub(super) fn display_dead_letters(&self) -> String {
+        format!("{}.{DEAD_LETTERS}", self.schema)
+    }
+
     /// What the offsets table of the old recipe is renamed to; none when the server would cut the name.
     pub(super) fn before(&self) -> Option<String> {
-        let name = format!("{}_before_oncesink", self.table);
+        let name = bookkeeping::before(&self.table);
         (name.len() <= IDENTIFIER_MAX).then_some(name)
     }
 
@@ -89,6 +100,7 @@ impl Names {
             .replace("@offsets@", &self.offsets)
             .replace("@topics@", &self.topics)
             .replace("@events@", &self.events)
+            .replace("@dead_letters@", &self.dead_letters)
             .replace("@migrations@", &self.migrations)
     }
 }

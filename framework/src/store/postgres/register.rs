@@ -10,6 +10,7 @@ use sqlx::Row;
 use super::Postgres;
 use super::control::Control;
 use crate::error::Failure;
+use crate::store::bookkeeping::partition_count;
 use crate::store::{Identity, Starts};
 
 /// The recorded counts, in the order asked for.
@@ -54,14 +55,14 @@ async fn insert_topic(control: &mut Control, identity: &Identity, starts: &Start
         .bind(&*identity.group)
         .bind(&*starts.topic.name)
         .bind(&*starts.topic.id)
-        .bind(count(&starts.first)?)
+        .bind(partition_count(&starts.first)?)
         .bind(starts.policy.to_string())
         .execute(control.sql())
         .await?;
     Ok(inserted.rows_affected() == 1)
 }
 
-/// Adds rows for partitions beyond the recorded count. A topic with another id than the recorded one is left alone: its claim is refused.
+/// Adds rows for partitions beyond the recorded count. A topic with another id than the recorded one, or with none now, is left alone: its claim is refused.
 async fn grow(control: &mut Control, identity: &Identity, starts: &Starts) -> Result<(), Failure> {
     let names = control.names();
     let lock = format!(
@@ -75,7 +76,7 @@ async fn grow(control: &mut Control, identity: &Identity, starts: &Starts) -> Re
         sqlx::query(&lock).bind(&*identity.group).bind(&*starts.topic.name).fetch_one(control.sql()).await?;
     let (known, recorded): (Option<String>, i32) = (row.try_get(0)?, row.try_get(1)?);
     let here = &*starts.topic.id;
-    if known.as_deref().is_some_and(|known| !here.is_empty() && known != here) {
+    if known.as_deref().is_some_and(|known| known != here) {
         return Ok(());
     }
     let new = starts.beginning.get(recorded as usize..).unwrap_or_default();
@@ -95,7 +96,7 @@ async fn grow(control: &mut Control, identity: &Identity, starts: &Starts) -> Re
         .bind(&*identity.group)
         .bind(&*starts.topic.name)
         .bind(here)
-        .bind(recorded.saturating_add(count(new)?))
+        .bind(recorded.saturating_add(partition_count(new)?))
         .execute(control.sql())
         .await?;
     Ok(())
@@ -128,8 +129,4 @@ async fn insert_rows(
         .execute(control.sql())
         .await?;
     Ok(())
-}
-
-fn count(offsets: &[i64]) -> Result<i32, Failure> {
-    i32::try_from(offsets.len()).map_err(|_| Failure::fatal("more partitions than a topic can have"))
 }
