@@ -20,8 +20,8 @@ pub(crate) struct Books {
 }
 
 const SEQUENCES: &str = "
-    SELECT partition_id, sum(n)::bigint AS rows, count(*) AS different, min(seq) AS first, max(seq) AS last, (sum(cents) * 100)::bigint AS cents
-    FROM (SELECT partition_id, seq, count(*) AS n, sum(amount) AS cents FROM orders GROUP BY partition_id, seq) AS each
+    SELECT partition_id, sum(times)::bigint AS rows, count(*) AS different, min(seq) AS first, max(seq) AS last, (sum(amount) * 100)::bigint AS cents
+    FROM written
     GROUP BY partition_id ORDER BY partition_id";
 
 impl Books {

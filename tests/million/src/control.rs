@@ -17,7 +17,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::contender::ROWS;
-use crate::orders::{Order, TOPIC};
+use crate::orders::{Mode, Order, TOPIC};
 
 /// Offsets as the well-known recipe has them, and, to be found by the damage, who has which partition.
 pub(crate) const TABLES: &str = "
@@ -37,6 +37,8 @@ pub(crate) struct Arguments {
     brokers: String,
     #[arg(long)]
     url: String,
+    #[arg(long)]
+    mode: Mode,
     #[arg(long)]
     session: String,
     #[arg(long)]
@@ -136,7 +138,7 @@ fn consume(arguments: &Arguments, runtime: &Runtime) -> Result<(), Box<dyn std::
     while !stop.load(Ordering::Relaxed) {
         let fetched = fetch(&consumer)?;
         for chunk in fetched.chunks(ROWS) {
-            runtime.block_on(write(&mut connection, chunk, arguments.kind == "unfenced"))?;
+            runtime.block_on(write(&mut connection, chunk, arguments))?;
         }
         if arguments.kind == "naive" && !fetched.is_empty() {
             // Refused when the group has moved on: the next owner begins where the last commit was.
@@ -176,20 +178,22 @@ fn fetch(consumer: &BaseConsumer<Context>) -> Result<Vec<Fetched>, serde_json::E
     Ok(fetched)
 }
 
-async fn write(connection: &mut PgConnection, chunk: &[Fetched], unfenced: bool) -> sqlx::Result<()> {
+async fn write(connection: &mut PgConnection, chunk: &[Fetched], arguments: &Arguments) -> sqlx::Result<()> {
     connection.execute("BEGIN").await?;
-    sqlx::query(
+    let insert = format!(
         "INSERT INTO orders SELECT p, s, c, a::numeric, n
-         FROM UNNEST($1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::text[]) AS r (p, s, c, a, n)",
-    )
-    .bind(chunk.iter().map(|(_, order)| order.partition_id).collect::<Vec<_>>())
-    .bind(chunk.iter().map(|(_, order)| order.seq).collect::<Vec<_>>())
-    .bind(chunk.iter().map(|(_, order)| order.customer).collect::<Vec<_>>())
-    .bind(chunk.iter().map(|(_, order)| order.amount.to_string()).collect::<Vec<_>>())
-    .bind(chunk.iter().map(|(_, order)| order.note.as_str()).collect::<Vec<_>>())
-    .execute(&mut *connection)
-    .await?;
-    if unfenced {
+         FROM UNNEST($1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::text[]) AS r (p, s, c, a, n){}",
+        arguments.mode.conflict()
+    );
+    sqlx::query(&insert)
+        .bind(chunk.iter().map(|(_, order)| order.partition_id).collect::<Vec<_>>())
+        .bind(chunk.iter().map(|(_, order)| order.seq).collect::<Vec<_>>())
+        .bind(chunk.iter().map(|(_, order)| order.customer).collect::<Vec<_>>())
+        .bind(chunk.iter().map(|(_, order)| order.amount.to_string()).collect::<Vec<_>>())
+        .bind(chunk.iter().map(|(_, order)| order.note.as_str()).collect::<Vec<_>>())
+        .execute(&mut *connection)
+        .await?;
+    if arguments.kind == "unfenced" {
         for (partition, offset) in next(chunk) {
             sqlx::query(
                 "INSERT INTO kafka_offsets (topic, partition_id, last_offset) VALUES ($1, $2, $3)

@@ -101,7 +101,7 @@ async fn schedule(crew: &mut Crew<'_>, damage: &mut Damage, progress: &Progress)
         damage.kill(crew, kill % 3, kill % 4 > 0).await;
         progress.set(kill + 1, steps);
     }
-    let doubled = "SELECT (sum(n) - count(*))::bigint FROM (SELECT count(*) AS n FROM orders GROUP BY partition_id, seq) AS each";
+    let doubled = "SELECT (sum(times) - count(*))::bigint FROM written";
     let doubled = crew.contender.integer(doubled).await;
     lose_a_commit(crew, damage).await;
     progress.set(KILLS + 1, steps);

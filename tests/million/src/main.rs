@@ -1,4 +1,4 @@
-//! `million [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
+//! `million [--mode insert|upsert] [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
 //! away meanwhile; and by two programs of the usual kind under the same damage, which must fail, or the run proves nothing.
 //!
 //! Exits 0 only if every row is in the table once, the damage was real, and both controls showed what they must.
@@ -20,12 +20,16 @@ use oncesink_test_support::postgres::PostgresServer;
 use crate::books::Books;
 use crate::contender::{Arena, Contender, Kind};
 use crate::damage::Damage;
+use crate::orders::Mode;
 
 #[derive(Parser)]
 struct Arguments {
     /// Leave the database running, and print where it is.
     #[arg(long)]
     keep: bool,
+    /// How rows are written.
+    #[arg(long, value_enum, default_value_t)]
+    mode: Mode,
     /// Fewer orders, while working on this program.
     #[arg(long, default_value_t = 1_000_000)]
     rows: i64,
@@ -54,7 +58,8 @@ async fn run(arguments: &Arguments) -> ExitCode {
     let (kafka, postgres) =
         tokio::join!(KafkaCluster::start(KafkaOptions::one().heap_mb(192)), PostgresServer::start());
     let orders = orders::produce(&kafka, arguments.rows).await;
-    let arena = Arena { kafka: kafka.bootstrap().to_owned(), postgres: postgres.url().to_owned(), orders };
+    let (brokers, url) = (kafka.bootstrap().to_owned(), postgres.url().to_owned());
+    let arena = Arena { kafka: brokers, postgres: url, orders, mode: arguments.mode };
 
     let naive = contend(&arena, Kind::Naive);
     let unfenced = contend(&arena, Kind::Unfenced);

@@ -12,9 +12,62 @@ pub(crate) const PARTITIONS: i32 = 6;
 const BYTES: usize = 300;
 const STEP: i64 = 5_000;
 
-/// The columns of the table, none of them a key that could hide a duplicate.
-pub(crate) const TABLE: &str =
-    "CREATE TABLE orders (partition_id int, seq bigint, customer bigint, amount numeric(12,2), note text)";
+/// How rows are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Mode {
+    /// Every record a new row: no key could hide a duplicate.
+    #[default]
+    Insert,
+    /// Each record's row by its key: a trigger counts how often a row was written, so that a duplicate shows all the same.
+    Upsert,
+}
+
+impl Mode {
+    /// The table, and the view `written` that tells how often each order was.
+    pub(crate) const fn tables(self) -> &'static str {
+        match self {
+            Self::Insert => {
+                "CREATE TABLE orders (partition_id int, seq bigint, customer bigint, amount numeric(12,2), note text);
+                 CREATE VIEW written AS SELECT partition_id, seq, count(*) AS times, sum(amount) AS amount FROM orders GROUP BY partition_id, seq;"
+            }
+            Self::Upsert => {
+                "CREATE TABLE orders (partition_id int, seq bigint, customer bigint, amount numeric(12,2), note text, times bigint NOT NULL DEFAULT 1,
+                                      PRIMARY KEY (partition_id, seq));
+                 CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.times := OLD.times + 1; RETURN NEW; END';
+                 CREATE TRIGGER again BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION again();
+                 CREATE VIEW written AS SELECT partition_id, seq, times, amount FROM orders;"
+            }
+        }
+    }
+
+    /// The command's keys for it.
+    pub(crate) const fn keys(self) -> &'static str {
+        match self {
+            Self::Insert => "",
+            Self::Upsert => {
+                "[sinks.orders.table]\nmode = \"upsert\"\nkey = [\"partition_id\", \"seq\"]\nkey_from = \"value\"\ndelete = \"none\"\n"
+            }
+        }
+    }
+
+    /// What a control adds to its INSERT.
+    pub(crate) const fn conflict(self) -> &'static str {
+        match self {
+            Self::Insert => "",
+            Self::Upsert => {
+                " ON CONFLICT (partition_id, seq) DO UPDATE SET amount = EXCLUDED.amount, note = EXCLUDED.note"
+            }
+        }
+    }
+
+    /// The word on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Upsert => "upsert",
+        }
+    }
+}
 
 /// What was produced.
 #[derive(Debug, Clone, Copy)]
