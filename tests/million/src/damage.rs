@@ -142,7 +142,7 @@ async fn lose_a_commit(crew: &mut Crew<'_>, damage: &mut Damage) {
 }
 
 async fn finish(contender: &Contender) {
-    let ends: Vec<i64> = (0..crate::orders::PARTITIONS).map(|p| contender.orders.of(p)).collect();
+    let ends: Vec<i64> = (0..crate::orders::PARTITIONS).map(|p| contender.orders.end(p)).collect();
     let begin = Instant::now();
     while contender.written().await != ends && begin.elapsed() < FINISH {
         tokio::time::sleep(Duration::from_millis(300)).await;
