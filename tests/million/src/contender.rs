@@ -117,6 +117,11 @@ impl Contender {
             SESSION.as_millis(),
             self.mode.keys()
         );
+        let file = match self.orders.with_bad() {
+            true => file
+                .replace("group = \"million\"\n", "group = \"million\"\non_bad_record = \"dead-letter\"\n"),
+            false => file,
+        };
         let launch = Launch::new(sibling("oncesink")).file("oncesink.toml", &file).env("RUST_LOG", "info");
         launch.args(["--config", "oncesink.toml", verb])
     }

@@ -1,6 +1,6 @@
 //! The controls: consumers as they are usually written, which must show duplicates under the damage that the command survives.
 //!
-//! Apart from where the offset goes they are careful: partitions are given up between transactions only, and what was read of them is dropped.
+//! Apart from where the offset goes they are careful: bad orders are left out, partitions are given up between transactions only, and what was read of them is dropped.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -136,7 +136,7 @@ fn consume(arguments: &Arguments, runtime: &Runtime) -> Result<(), Box<dyn std::
     let mut connection = runtime.block_on(PgConnection::connect(&arguments.url))?;
     let consumer = consumer(arguments, runtime)?;
     while !stop.load(Ordering::Relaxed) {
-        let fetched = fetch(&consumer)?;
+        let fetched = fetch(&consumer);
         for chunk in fetched.chunks(ROWS) {
             runtime.block_on(write(&mut connection, chunk, arguments))?;
         }
@@ -163,7 +163,7 @@ fn stop_at_sigterm(runtime: &Runtime) -> std::io::Result<std::sync::Arc<AtomicBo
 /// A record with its offset.
 type Fetched = (i64, Order);
 
-fn fetch(consumer: &BaseConsumer<Context>) -> Result<Vec<Fetched>, serde_json::Error> {
+fn fetch(consumer: &BaseConsumer<Context>) -> Vec<Fetched> {
     let mut fetched = Vec::new();
     let until = Instant::now() + GATHER;
     while fetched.len() < FETCHED && Instant::now() < until {
@@ -172,10 +172,12 @@ fn fetch(consumer: &BaseConsumer<Context>) -> Result<Vec<Fetched>, serde_json::E
             fetched.clear();
         }
         if let Some(Ok(message)) = polled {
-            fetched.push((message.offset(), serde_json::from_slice(message.payload().unwrap_or_default())?));
+            let order = serde_json::from_slice(message.payload().unwrap_or_default()).ok();
+            let order = order.filter(|order: &Order| order.customer >= 0);
+            fetched.extend(order.map(|order| (message.offset(), order)));
         }
     }
-    Ok(fetched)
+    fetched
 }
 
 async fn write(connection: &mut PgConnection, chunk: &[Fetched], arguments: &Arguments) -> sqlx::Result<()> {
