@@ -195,7 +195,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 22] = [
         Self::InvalidJson,
         Self::InvalidUtf8,
         Self::Tombstone,
@@ -208,6 +208,10 @@ impl Reason {
         Self::TooLong,
         Self::NullCharacter,
         Self::NullInNotNull,
+        Self::MissingField,
+        Self::NoKey,
+        Self::NullInKey,
+        Self::MissingRow,
         Self::Unique,
         Self::ForeignKey,
         Self::Check,
@@ -348,6 +352,10 @@ mod tests {
 
     #[test]
     fn every_reason_has_a_code_of_its_own_and_one_of_four_classes() {
+        assert!(
+            Reason::ALL.iter().enumerate().all(|(index, reason)| *reason as usize == index),
+            "none is left out"
+        );
         let codes: BTreeSet<&str> = Reason::ALL.map(Reason::code).into();
         assert_eq!(codes.len(), Reason::ALL.len());
         // The table of dead letters takes no others.
