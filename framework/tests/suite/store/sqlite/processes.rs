@@ -2,11 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use oncesink::Class;
 use oncesink::sqlite::{Sqlite, SqliteConfig};
-use oncesink::store::{Claim, Store};
+use oncesink::store::{Claim, EventRow, Store};
 use oncesink_test_support::eventually;
 use sqlx::Executor;
 
@@ -63,6 +65,10 @@ async fn the_child() {
     let _held;
     if what == "looks" {
         store.status(None).await.unwrap();
+    } else if what == "tells" {
+        for _ in 0..20 {
+            store.record(&event()).await.unwrap();
+        }
     } else {
         let fence = bench.claim(&store, 0).await.fence;
         if what == "writes" {
@@ -113,6 +119,50 @@ async fn a_process_that_only_looks_is_in_nobodys_way() {
     let other = Other::start(&bench, "looks");
     assert_eq!(bench.claim(&bench.store(), 0).await.offset, 10);
     other.kill();
+}
+
+fn event() -> EventRow {
+    let (place, reason) = (wanted("t", 0).place, "test".to_owned());
+    EventRow { place, kind: "rewound", old_offset: None, new_offset: None, reason }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_a_writer_without_a_pause_nobody_starves() {
+    let bench = Bench::registered("processes_starve", 1).await;
+    bench.schema.execute("CREATE TABLE copies (n bigint)").await;
+    let store = Arc::new(bench.store());
+    let fence = bench.claim(&store, 0).await.fence;
+    let done = Arc::new(AtomicBool::new(false));
+    let writer = tokio::spawn({
+        let (store, done) = (Arc::clone(&store), Arc::clone(&done));
+        async move {
+            let mut session = store.connect().await.unwrap();
+            let mut offset = 10;
+            // Some tens of milliseconds each, and the next one at once.
+            let rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO copies SELECT i FROM n";
+            while !done.load(Ordering::SeqCst) {
+                let mut tx = store.begin(session).await.unwrap();
+                assert_eq!(
+                    store.advance(&mut tx, &[step(0, fence, offset, offset + 1)]).await.unwrap(),
+                    [true]
+                );
+                tx.sql().execute(rows).await.unwrap();
+                store.guard(&mut tx).await.unwrap();
+                session = store.commit(tx).await.map_err(|_| "commit").unwrap();
+                offset += 1;
+            }
+            offset
+        }
+    });
+    // Of this process, and of another one, which knows no queue; each call gives up after a second.
+    for _ in 0..20 {
+        store.record(&event()).await.unwrap();
+    }
+    Other::start(&bench, "tells").kill();
+    done.store(true, Ordering::SeqCst);
+    let offset = writer.await.unwrap();
+    assert_eq!((bench.events().await.len(), bench.offset(0).await), (40, offset));
+    assert!(offset > 15, "the writer starved: {offset}");
 }
 
 #[tokio::test]
