@@ -56,6 +56,8 @@ pub struct Failure {
     pub data: Option<Box<DataError>>,
     /// Whether the session can still be used after a rollback.
     pub session_alive: bool,
+    /// Whether the server or a file refuses us: what would stop a start, and is waited for while the sink runs.
+    pub refused: bool,
     /// The underlying error.
     pub source: Option<Source>,
     /// Errors met while cleaning up after this one.
@@ -71,6 +73,7 @@ impl Failure {
             sql_state: None,
             data: None,
             session_alive: false,
+            refused: false,
             source: None,
             later: Vec::new(),
         }
@@ -192,7 +195,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 22] = [
         Self::InvalidJson,
         Self::InvalidUtf8,
         Self::Tombstone,
@@ -205,6 +208,10 @@ impl Reason {
         Self::TooLong,
         Self::NullCharacter,
         Self::NullInNotNull,
+        Self::MissingField,
+        Self::NoKey,
+        Self::NullInKey,
+        Self::MissingRow,
         Self::Unique,
         Self::ForeignKey,
         Self::Check,
@@ -345,6 +352,10 @@ mod tests {
 
     #[test]
     fn every_reason_has_a_code_of_its_own_and_one_of_four_classes() {
+        assert!(
+            Reason::ALL.iter().enumerate().all(|(index, reason)| *reason as usize == index),
+            "none is left out"
+        );
         let codes: BTreeSet<&str> = Reason::ALL.map(Reason::code).into();
         assert_eq!(codes.len(), Reason::ALL.len());
         // The table of dead letters takes no others.

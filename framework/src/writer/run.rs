@@ -198,8 +198,8 @@ struct Lane<S: Store, K: Sink<S>> {
     /// The books of the transaction in doubt, to be counted if it was applied.
     doubtful: Option<(Batch, Box<[TopicBooks]>)>,
     wake_at: Option<Instant>,
-    /// The class of the failure that is being waited out, and since when.
-    trouble: Option<(Class, Instant)>,
+    /// The class of the failure that is being waited out, whether it is a refusal, and since when.
+    trouble: Option<((Class, bool), Instant)>,
     /// The last failure of an object's own.
     sick: String,
     holdings: Holdings,
