@@ -69,6 +69,23 @@ async fn the_child() {
         for _ in 0..20 {
             store.record(&event()).await.unwrap();
         }
+    } else if what == "commits" {
+        // Transaction after transaction, until it is killed in one.
+        let claimed = bench.claim(&store, 0).await;
+        let (mut session, mut offset) = (store.connect().await.unwrap(), claimed.offset);
+        loop {
+            let mut tx = store.begin(session).await.unwrap();
+            let step = step(0, claimed.fence, offset, offset + 2);
+            assert_eq!(store.advance(&mut tx, &[step]).await.unwrap(), [true]);
+            let insert = format!("INSERT INTO rows VALUES ({offset}), ({offset} + 1)");
+            tx.sql().execute(&*insert).await.unwrap();
+            store.guard(&mut tx).await.unwrap();
+            session = store.commit(tx).await.map_err(|_| "commit").unwrap();
+            if offset == claimed.offset {
+                println!("the child is there");
+            }
+            offset += 2;
+        }
     } else {
         let fence = bench.claim(&store, 0).await.fence;
         if what == "writes" {
@@ -183,6 +200,28 @@ async fn killed_in_mid_transaction_it_leaves_nothing_and_the_next_claim_reads_on
     assert_eq!((claim.offset, claim.fence.epoch), (10, 2));
     assert_eq!(bench.schema.count("rows").await, 0);
     assert_eq!(bench.schema.value::<String>("PRAGMA integrity_check").await, "ok");
+}
+
+#[tokio::test]
+async fn c131_killed_at_any_moment_also_under_commit_rows_and_offset_agree() {
+    let bench = Bench::with_rows("processes_commit", 1).await;
+    let mut stood = 10;
+    for round in 0..12_u64 {
+        let other = Other::start(&bench, "commits");
+        // Not luck: whatever moment this hits, rows and offset must agree. A transaction takes about a millisecond, half of it its COMMIT.
+        std::thread::sleep(Duration::from_micros(round * 870));
+        other.kill();
+        let offset = bench.offset(0).await;
+        let (rows, different): (i64, i64) = (
+            bench.schema.count("rows").await,
+            bench.schema.value("SELECT count(DISTINCT n) FROM rows").await,
+        );
+        assert_eq!((rows, different), (offset - 10, offset - 10), "round {round}");
+        assert!(offset > stood, "the child said that it had committed");
+        stood = offset;
+    }
+    assert_eq!(bench.schema.value::<String>("PRAGMA integrity_check").await, "ok");
+    assert_eq!(bench.claim(&bench.store(), 0).await.offset, stood);
 }
 
 async fn bench_fence(store: &Sqlite) -> oncesink::store::Fence {
