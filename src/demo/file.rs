@@ -18,6 +18,9 @@ pub(super) const CONFIGURATION: &str = "demo.toml";
 /// What the children said.
 pub(super) const LOG: &str = "demo.log";
 
+/// How long the group waits for a member that was killed, in milliseconds.
+pub(super) const SESSION_MS: u32 = 500;
+
 /// What SQLite and the sink put beside a database.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-oncesink"];
 const HEAD: &str = "# Written by `oncesink demo`, and by the next one again.";
@@ -71,7 +74,7 @@ impl Files {
 [kafka]
 brokers = \"{brokers}\"
 # The demo kills every second or two; by default a group waits 10 s for a member that died.
-session.timeout.ms = \"1000\"
+session.timeout.ms = \"{SESSION_MS}\"
 # The mock holds back an answer without records for as long as it is allowed to.
 fetch.wait.max.ms = \"20\"
 

@@ -1,5 +1,5 @@
-//! The other side: a consumer in the usual order of commits. It writes what it fetched in one transaction, and when that is committed it commits the offsets to Kafka,
-//! synchronously and at once, so that it is as careful as this order allows. A kill between the two commits doubles what was fetched.
+//! The other side: a consumer in the usual order of commits. It fetches some records, writes them in transactions of the same size as the sink's, and when all are
+//! committed it commits the offsets to Kafka, synchronously and at once. It loses nothing; a kill between its first commit and that last one doubles what was written.
 //!
 //! This is the only place outside the framework where librdkafka is used directly: to be compared with, not to be copied.
 
@@ -15,13 +15,15 @@ use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 
-use super::file::NAIVE_DATABASE;
+use super::file::{NAIVE_DATABASE, SESSION_MS};
 use super::orders::{PARTITIONS, TOPIC};
 use super::tables;
 use crate::arguments::Naive;
 use crate::exit::{Exit, Failed};
 
-/// A batch that does not fill is written after this long.
+/// Transactions to what is fetched at a time.
+const FETCHED: usize = 4;
+/// A fetch that does not fill is written after this long.
 const GATHER: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -47,17 +49,18 @@ pub(super) fn run(naive: &Naive) -> Result<Exit, Failed> {
     let runtime = tables::runtime()?;
     // Its commits reach the disk as the sink's do.
     let options = tables::options(path).synchronous(SqliteSynchronous::Full);
-    let mut connection =
-        runtime.block_on(options.connect()).map_err(|error| tables::failed(path, &error))?;
+    let mut connection = runtime.block_on(options.connect()).map_err(|error| tables::failed(path, &error))?;
     let kafka = |error: KafkaError| Failed::preflight(format!("the mock Kafka: {error}"));
     let consumer = consumer(&naive.brokers).map_err(kafka)?;
     let mut ended = BTreeMap::new();
     while ended.len() < usize::try_from(PARTITIONS).unwrap_or(0) {
-        let fetched = fetch(&consumer, naive.batch, &mut ended).map_err(kafka)?;
+        let fetched = fetch(&consumer, naive.batch * FETCHED, &mut ended).map_err(kafka)?;
         if fetched.orders.is_empty() {
             continue;
         }
-        write(&runtime, &mut connection, &fetched.orders).map_err(|error| tables::failed(path, &error))?;
+        for orders in fetched.orders.chunks(naive.batch) {
+            write(&runtime, &mut connection, orders).map_err(|error| tables::failed(path, &error))?;
+        }
         consumer.commit(&offsets(&fetched).map_err(kafka)?, CommitMode::Sync).map_err(kafka)?;
     }
     Ok(Exit::Done)
@@ -68,8 +71,8 @@ fn consumer(brokers: &str) -> Result<BaseConsumer, KafkaError> {
         .set("bootstrap.servers", brokers)
         .set("group.id", "naive")
         // As the sink has it in the demo.
-        .set("session.timeout.ms", "1000")
-        .set("heartbeat.interval.ms", "250")
+        .set("session.timeout.ms", SESSION_MS.to_string())
+        .set("heartbeat.interval.ms", (SESSION_MS / 4).to_string())
         .set("fetch.wait.max.ms", "20")
         .set("enable.auto.commit", "false")
         .set("auto.offset.reset", "earliest")
@@ -79,15 +82,11 @@ fn consumer(brokers: &str) -> Result<BaseConsumer, KafkaError> {
     Ok(consumer)
 }
 
-/// Gathers a batch. Partitions whose end was reached are noted; nothing is produced any more, so that they stay so.
-fn fetch(
-    consumer: &BaseConsumer,
-    batch: usize,
-    ended: &mut BTreeMap<i32, ()>,
-) -> Result<Fetched, KafkaError> {
+/// Gathers records. Partitions whose end was reached are noted; nothing is produced any more, so that they stay so.
+fn fetch(consumer: &BaseConsumer, most: usize, ended: &mut BTreeMap<i32, ()>) -> Result<Fetched, KafkaError> {
     let mut fetched = Fetched::default();
     let until = Instant::now() + GATHER;
-    while fetched.orders.len() < batch && Instant::now() < until {
+    while fetched.orders.len() < most && Instant::now() < until {
         match consumer.poll(POLL) {
             Some(Ok(message)) => {
                 let order = serde_json::from_slice(message.payload().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! When a side is killed: at even distances, and on until what is to be shown was shown.
+//! When a side is killed: all along its way, and on until what is to be shown was shown.
 
 use serde::Serialize;
 
@@ -31,8 +31,13 @@ impl Plan {
 
     /// After how many rows more the next kill comes; none when enough is `shown` and the side may go on to the end.
     pub(super) fn next(&self, killed: Killed, shown: bool) -> Option<i64> {
-        let step = (self.orders / (i64::from(self.kills) + 1)).max(1);
-        if killed.kills < self.kills { Some(step) } else { (!shown).then_some((step / CLOSER).max(1)) }
+        let step = self.orders / (i64::from(self.kills) + 1);
+        if killed.kills >= self.kills {
+            return (!shown).then_some((step / CLOSER).max(1));
+        }
+        // Uneven, or a kill might always come when just as much was written as is fetched at a time.
+        let percent = 75 + i64::from(killed.kills) * 37 % 50;
+        Some((step * percent / 100).max(1))
     }
 
     /// Whether the next kill must hit a transaction: only so many are left.
@@ -47,11 +52,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kills_come_at_even_distances_and_then_closer_until_it_is_shown() {
-        let plan = Plan::new(60_000, 9);
+    fn kills_come_all_along_the_way_and_then_closer_until_it_is_shown() {
         let killed = |kills| Killed { kills, inside: 9 };
-        assert_eq!(plan.next(killed(0), true), Some(6_000), "also when enough was shown");
-        assert_eq!(plan.next(killed(8), false), Some(6_000));
+        for kills in KILLS_MIN..=50 {
+            let plan = Plan::new(60_000, kills);
+            let next = |done| plan.next(killed(done), true).expect("also when enough was shown");
+            let steps: Vec<i64> = (0..kills).map(next).collect();
+            let way: i64 = steps.iter().sum();
+            assert!((45_000..60_000).contains(&way), "{kills}: {steps:?}");
+            assert!(steps.windows(2).all(|pair| pair[0] != pair[1]), "{steps:?}");
+        }
+        let plan = Plan::new(60_000, 9);
         assert_eq!(plan.next(killed(9), true), None);
         assert_eq!(plan.next(killed(9), false), Some(600));
         assert_eq!(Plan::new(60_000, 0).kills, KILLS_MIN);

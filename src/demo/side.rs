@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::child::{Child, Ended};
 use super::file::{CONFIGURATION, DATABASE, Files, LOG, NAIVE_DATABASE};
-use super::plan::{Killed, Plan};
+use super::plan::{INSIDE_MIN, Killed, Plan};
 use super::progress::Bar;
 use super::tables::Look;
 use crate::exit::Failed;
@@ -33,8 +33,8 @@ pub(super) struct Side<'a> {
 
 /// What a child came to.
 enum Came {
-    /// So many rows.
-    To(i64),
+    /// The place where it is to be killed.
+    ToTheTarget,
     /// The end of the orders.
     ToTheEnd,
 }
@@ -59,12 +59,11 @@ impl<'a> Side<'a> {
         loop {
             let mut child = Child::start(&self.arguments, (self.files.log()?, self.files.log()?))?;
             let mut look = Look::open(self.database)?;
-            let began = look.rows().unwrap_or(0);
-            let shown = !self.shows_duplicates || look.doubled().is_some_and(|doubled| doubled > 0);
+            let began = look.rows()?;
+            let shown = if self.shows_duplicates { look.doubled()? > 0 } else { killed.inside >= INSIDE_MIN };
             let target = plan.next(killed, shown).map(|step| began + step);
-            match self.wait(&mut child, &mut look, began, target, bar)? {
-                Came::ToTheEnd => return Ok(killed),
-                Came::To(_) => {}
+            if let Came::ToTheEnd = self.wait(&mut child, &mut look, began, target, bar)? {
+                return Ok(killed);
             }
             let must = !self.shows_duplicates && plan.must_be_inside(killed);
             let inside = aim(&mut child, &mut look, must);
@@ -88,14 +87,15 @@ impl<'a> Side<'a> {
         let (mut rows, mut since) = (began, Instant::now());
         loop {
             let ended = child.ended();
-            if let Some(now) = look.rows().filter(|now| *now > rows) {
+            let now = look.rows()?;
+            if now > rows {
                 (rows, since) = (now, Instant::now());
             }
             bar.rows(rows);
             match ended {
                 Some(Ended::Code(0)) => return Ok(Came::ToTheEnd),
                 Some(ended) => return Err(self.trouble(&format!("ended by itself: {ended:?}"))),
-                None if target.is_some_and(|target| rows >= target) => return Ok(Came::To(rows)),
+                None if target.is_some_and(|target| rows >= target) => return Ok(Came::ToTheTarget),
                 None if since.elapsed() > STUCK => {
                     return Err(self.trouble(&format!("wrote nothing for {} s", STUCK.as_secs())));
                 }

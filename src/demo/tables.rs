@@ -71,36 +71,41 @@ pub(super) fn ids(path: &Path) -> Result<Vec<String>, Failed> {
 /// A look at a file while its owner writes.
 pub(super) struct Look {
     runtime: Runtime,
-    connection: SqliteConnection,
+    reading: SqliteConnection,
+    /// Without patience: a lock that is held is what is looked for.
+    trying: SqliteConnection,
 }
 
 impl Look {
     pub(super) fn open(path: &Path) -> Result<Self, Failed> {
         let runtime = runtime()?;
-        // No patience: a lock that is held is what is looked for.
-        let options = options(path).busy_timeout(Duration::ZERO);
-        let connection = runtime.block_on(options.connect()).map_err(|error| failed(path, &error))?;
-        Ok(Self { runtime, connection })
+        let (reading, trying) = (options(path), options(path).busy_timeout(Duration::ZERO));
+        let connected = runtime.block_on(async { Ok((reading.connect().await?, trying.connect().await?)) });
+        let (reading, trying) = connected.map_err(|error| failed(path, &error))?;
+        Ok(Self { runtime, reading, trying })
     }
 
-    /// Rows that are committed; the last answer holds while the file is busy. Nothing is ever deleted, so the last row's number is their count.
-    pub(super) fn rows(&mut self) -> Option<i64> {
-        let rows = sqlx::query_scalar("SELECT COALESCE(MAX(rowid), 0) FROM orders");
-        self.runtime.block_on(rows.fetch_one(&mut self.connection)).ok()
+    /// Rows that are committed. Nothing is ever deleted, so the last row's number is their count.
+    pub(super) fn rows(&mut self) -> Result<i64, Failed> {
+        self.number("SELECT COALESCE(MAX(rowid), 0) FROM orders")
     }
 
     /// Rows beyond the first of each order.
-    pub(super) fn doubled(&mut self) -> Option<i64> {
-        let doubled = sqlx::query_scalar("SELECT COUNT(*) - COUNT(DISTINCT order_id) FROM orders");
-        self.runtime.block_on(doubled.fetch_one(&mut self.connection)).ok()
+    pub(super) fn doubled(&mut self) -> Result<i64, Failed> {
+        self.number("SELECT COUNT(*) - COUNT(DISTINCT order_id) FROM orders")
+    }
+
+    fn number(&mut self, sql: &str) -> Result<i64, Failed> {
+        let number = self.runtime.block_on(sqlx::query_scalar(sql).fetch_one(&mut self.reading));
+        number.map_err(|error| Failed::preflight(format!("looking at the rows: {error}")))
     }
 
     /// Whether somebody holds the write lock, which is to say: stands inside a transaction that writes.
     pub(super) fn is_locked(&mut self) -> bool {
         self.runtime.block_on(async {
-            match sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut self.connection).await {
+            match sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut self.trying).await {
                 Ok(_) => {
-                    let _ = sqlx::raw_sql("ROLLBACK").execute(&mut self.connection).await;
+                    let _ = sqlx::raw_sql("ROLLBACK").execute(&mut self.trying).await;
                     false
                 }
                 Err(error) => {

@@ -7,6 +7,7 @@ mod architecture;
 mod attack;
 mod basics;
 mod command;
+mod demo;
 mod example;
 mod faults;
 mod logs;
