@@ -2,7 +2,7 @@
 
 use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::TopicState;
-use oncesink::{SinkError, TopicIds, promise, unanswered};
+use oncesink::{Promise, SinkError, TopicIds};
 use serde::Serialize;
 
 use super::{Context, cluster, who};
@@ -63,7 +63,7 @@ pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
     let mut findings = Findings::default();
     for sink in &context.config.sinks {
         let before = findings.checks.len();
-        let (brokers, ids) = kafka(&context.config.kafka, sink).await?;
+        let (brokers, ids) = kafka(&context.config.kafka, sink).await;
         let promised = brokers.ok.then_some(ids);
         findings.checks.push(brokers);
         database(context, sink, promised, &mut findings).await?;
@@ -85,14 +85,23 @@ async fn rehearse(context: &Context, sink: &SinkSection, findings: &mut Findings
 }
 
 /// What the brokers say, and whether topics have ids there.
-async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<(Finding, TopicIds), Failed> {
-    let monitor = cluster::monitor(section)?;
+async fn kafka(section: &KafkaSection, sink: &SinkSection) -> (Finding, TopicIds) {
+    let monitor = match cluster::monitor(section) {
+        Ok(monitor) => monitor,
+        Err(failed) => {
+            return (Finding::new("kafka", section.brokers(), Err(failed.message)), TopicIds::Untold);
+        }
+    };
     let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
     let mut ids = TopicIds::Told;
     let verdict = async {
-        let remedy = || unanswered(section.brokers());
-        let brokers = monitor.cluster().await.map_err(|error| format!("{error}. {}", remedy()))?.brokers;
-        let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
+        let cluster = monitor.cluster().await;
+        let brokers = cluster.map_err(|error| error.with_remedy(section.brokers()))?.brokers;
+        let mut said = vec![format!(
+            "{brokers} broker{}; {}",
+            if brokers == 1 { "" } else { "s" },
+            if section.is_encrypted() { "TLS" } else { "not encrypted" }
+        )];
         for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
             let count = match facts.state {
@@ -122,7 +131,7 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<(Finding, T
         Ok(said.join("; "))
     };
     let verdict = verdict.await;
-    Ok((Finding::new("kafka", section.brokers(), verdict), ids))
+    (Finding::new("kafka", section.brokers(), verdict), ids)
 }
 
 /// Stopped partitions are no reason against a start, which tries them again; but whoever checks wants to know.
@@ -166,8 +175,9 @@ async fn database(
             Ok(targets) => {
                 let rows: Vec<String> =
                     targets.iter().map(|(topic, target)| format!("{topic} -> {target}")).collect();
+                let encryption = preflight.encryption.map(|how| format!("; {how}")).unwrap_or_default();
                 let role = preflight.role.map(|role| format!("; role {role}")).unwrap_or_default();
-                Ok(format!("{}{role}; {}", preflight.server_version, rows.join(", ")))
+                Ok(format!("{}{encryption}{role}; {}", preflight.server_version, rows.join(", ")))
             }
             Err(error) => Err(error.to_string()),
         },
@@ -181,7 +191,15 @@ async fn database(
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
     if let (Some(ids), Ok(targets)) = (promised, targets) {
         let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();
-        findings.promises.push(promise(&sink.name, &sink.group, &offsets, &tables, ids));
+        let promise = Promise {
+            sink: &sink.name,
+            group: &sink.group,
+            offsets: &offsets,
+            targets: &tables,
+            policy: sink.on_bad_record,
+            ids,
+        };
+        findings.promises.push(promise.to_string());
     }
     Ok(())
 }

@@ -11,7 +11,8 @@ use crate::exit::Failed;
 /// A client without a group.
 pub(crate) fn monitor(kafka: &KafkaSection) -> Result<Monitor, Failed> {
     let properties = kafka.current().map_err(Failed::configuration)?;
-    Monitor::new(&properties).map_err(|error| Failed::configuration(format!("kafka: {error}")))
+    // Files that are named but cannot be used: what the file of the configuration says is well, so it is not that.
+    Monitor::new(&properties).map_err(|error| Failed::preflight(format!("kafka: {error}")))
 }
 
 /// Puts the brokers in front of what they say.

@@ -6,7 +6,9 @@
 mod architecture;
 mod attack;
 mod basics;
+mod cases;
 mod command;
+mod dead_letters;
 mod demo;
 mod example;
 mod faults;
@@ -17,4 +19,5 @@ mod readme;
 mod rebalance;
 mod rig;
 mod scrape;
+mod secured;
 mod startup;

@@ -9,7 +9,8 @@ use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use super::names;
 use crate::batch::{Batch, Part};
-use crate::error::Class;
+use crate::config::OnBadRecord;
+use crate::error::{Class, Reason};
 use crate::written::TopicBooks;
 
 /// Why an offset was not followed by the next.
@@ -30,15 +31,21 @@ pub(crate) struct TopicMeter {
     collapsed: Counter,
     deleted: Counter,
     skipped: Counter,
+    labels: (Arc<str>, Arc<str>),
     gaps: [Counter; 3],
     latency: Histogram,
 }
 
 impl TopicMeter {
-    pub(crate) fn new(group: &Arc<str>, topic: &Arc<str>) -> Self {
+    pub(crate) fn new(group: &Arc<str>, topic: &Arc<str>, policy: OnBadRecord) -> Self {
         let count = |name| counter!(name, "group" => Arc::clone(group), "topic" => Arc::clone(topic));
         count(names::FENCED).absolute(0);
         count(names::REWOUND).absolute(0);
+        if policy == OnBadRecord::DeadLetter {
+            for reason in Reason::ALL {
+                dead_lettered(group, topic, reason).absolute(0);
+            }
+        }
         let gap = |cause: &'static str| counter!(names::OFFSET_GAPS, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "cause" => cause);
         Self {
             read: count(names::RECORDS_READ),
@@ -46,6 +53,7 @@ impl TopicMeter {
             collapsed: count(names::RECORDS_COLLAPSED),
             deleted: count(names::RECORDS_DELETED),
             skipped: count(names::RECORDS_SKIPPED),
+            labels: (Arc::clone(group), Arc::clone(topic)),
             gaps: [gap("missing"), gap("below"), gap("unwanted")],
             latency: histogram!(names::COMMIT_LATENCY_SECONDS, "group" => Arc::clone(group), "topic" => Arc::clone(topic)),
         }
@@ -64,12 +72,16 @@ impl TopicMeter {
 
     /// The books of a topic in a committed transaction.
     pub(crate) fn committed(&self, books: &TopicBooks) {
-        let TopicBooks { read, counts, .. } = books;
+        let TopicBooks { read, counts, dead_lettered, .. } = books;
         self.read.increment(*read as u64);
         self.written.increment(counts.records as u64);
         self.collapsed.increment(counts.collapsed as u64);
         self.deleted.increment(counts.deleted as u64);
         self.skipped.increment(counts.skipped as u64);
+        let (group, topic) = &self.labels;
+        for (reason, records) in dead_lettered {
+            self::dead_lettered(group, topic, *reason).increment(*records as u64);
+        }
     }
 
     /// From the last record's timestamp to now.
@@ -79,6 +91,10 @@ impl TopicMeter {
         let then = Duration::from_millis(u64::try_from(timestamp).unwrap_or(0));
         self.latency.record(now.saturating_sub(then).as_secs_f64());
     }
+}
+
+fn dead_lettered(group: &Arc<str>, topic: &Arc<str>, reason: Reason) -> Counter {
+    counter!(names::RECORDS_DEAD_LETTERED, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "reason" => reason.code())
 }
 
 /// Who this process is, and every series of the group whose labels are known beforehand, at 0: what first happens later is then seen as a rise.
@@ -120,7 +136,7 @@ pub(crate) fn took(group: &Arc<str>, phase: &'static str, took: Duration) {
 
 /// A committed batch's size.
 pub(crate) fn batch(group: &Arc<str>, batch: &Batch) {
-    histogram!(names::BATCH_ROWS, "group" => Arc::clone(group)).record(batch.len() as f64);
+    histogram!(names::BATCH_ROWS, "group" => Arc::clone(group)).record(batch.read() as f64);
     histogram!(names::BATCH_BYTES, "group" => Arc::clone(group)).record(batch.bytes() as f64);
 }
 

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::batch::SliceEnd;
+use crate::dead_letter::DeadLetter;
 use crate::error::{CommitFailure, Failure};
 use crate::position::{Interval, StartPolicy};
 use crate::record::TopicPartition;
@@ -264,6 +265,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// Moves all offsets in one statement, where mine and at the expected offset; answers which steps matched. Steps are sorted.
     async fn advance(&self, tx: &mut Self::Tx, steps: &[Step]) -> Result<Vec<bool>, Failure>;
+
+    /// Keeps bad records within the transaction that passes over them: an upsert on group, topic, partition and offset, so that one that comes again (after a
+    /// reset) raises `attempts` and `last_seen` of its row, takes what is wrong with it now, and is new again. In the order of the batch; never empty.
+    ///
+    /// # Errors
+    /// `SickObject`, naming the table, when it takes fewer than all of them or none: no bad record is passed over that is not kept.
+    async fn dead_letters(&self, tx: &mut Self::Tx, letters: &[DeadLetter<'_>]) -> Result<(), Failure>;
 
     /// Fails when the transaction is not the one that [`begin`](Store::begin) opened or is aborted: an error swallowed by the connector, or a COMMIT of its own
     /// (`Fatal`). Checks deferred constraints.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::config::Secret;
 use crate::error::{Class, Failure, SinkError};
 use crate::kafka::{Monitor, TopicState};
 use crate::position::StartPolicy;
@@ -13,7 +14,7 @@ use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Identity, Starts, Store, TopicIdentity};
 use crate::supervisor::claimer::{Topics, back_off};
-use crate::supervisor::promise::{TopicIds, promise};
+use crate::supervisor::promise::{Promise, TopicIds};
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::starts;
 use crate::writer::{ConfigSource, open_on};
@@ -73,7 +74,15 @@ pub async fn check<S: Store, K: Sink<S>>(
         settings.topics.iter().map(|topic| (Arc::clone(topic), sink.target(topic))).collect();
     let names: Vec<&str> = tables.iter().map(|(_, table)| table.as_str()).collect();
     if wait {
-        tracing::info!("{}", promise(&settings.name, &settings.group, &offsets, &names, ids));
+        let promise = Promise {
+            sink: &settings.name,
+            group: &settings.group,
+            offsets: &offsets,
+            targets: &names,
+            policy: settings.on_bad_record,
+            ids,
+        };
+        tracing::info!("{promise}");
     }
     patiently(wait, "the database", || first_claims(settings, store, &sink, &partitions, &tables)).await?;
     let targets: BTreeMap<Arc<str>, Arc<str>> = tables
@@ -102,17 +111,10 @@ pub async fn check<S: Store, K: Sink<S>>(
 /// The first question to Kafka: here an address that is wrong shows.
 async fn cluster_id(monitor: &Monitor, settings: &SinkSettings) -> Result<String, Failure> {
     monitor.cluster_id().await.map_err(|error| {
-        let mut failure = starts::from_kafka(error);
-        if let Some(brokers) = settings.kafka.get("bootstrap.servers") {
-            failure.message = format!("{}. {}", failure.message, unanswered(brokers.expose()));
-        }
-        failure
+        let brokers = settings.kafka.get("bootstrap.servers").map(Secret::expose).unwrap_or_default();
+        let message = error.with_remedy(brokers);
+        Failure { message, ..starts::from_kafka(error) }
     })
-}
-
-/// The remedy when brokers do not answer.
-pub fn unanswered(brokers: &str) -> String {
-    format!("Check brokers = {brokers:?} and security.protocol in [kafka]")
 }
 
 async fn opened<S: Store, K: Sink<S>>(

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch::Receiver;
 
-use crate::error::{BadRecord, Failure, Reason};
+use crate::error::{BadRecord, Failure};
 use crate::kafka::{self, Command, ConsumerHandle, FatalKind, TopicState};
 use crate::metrics::emit;
 use crate::record::TopicPartition;
@@ -21,6 +21,7 @@ use crate::store::{Claimed, EventRow, Row, Store};
 use crate::supervisor::chronicle::Chronicle;
 use crate::supervisor::claimer::{Brought, Claimer, Current, Waiting, back_off};
 use crate::supervisor::live::{LiveSink, Shown};
+use crate::supervisor::orphans::Orphans;
 use crate::supervisor::preflight::{Checked, check};
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::sinks::Ended;
@@ -37,8 +38,6 @@ const CLOSE_MAX: Duration = Duration::from_secs(6);
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
 /// How long noting a state or an event, or a look at the stored offsets, may take.
 const NOTE_MAX: Duration = Duration::from_secs(10);
-/// How long a record may wait for the row that its foreign key refers to.
-const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(250);
 
 /// Runs a sink to its end: a client that dies is replaced, with back-off.
@@ -126,8 +125,8 @@ struct Supervisor<S: Store> {
     active: HashSet<TopicPartition>,
     /// Ids of the topics that were claimed; none where the brokers told none.
     topic_ids: HashMap<Arc<str>, Option<String>>,
-    /// Records that wait for the row that they refer to: offset, and since when.
-    orphans: HashMap<TopicPartition, (i64, Instant)>,
+    /// Records that wait for the rows that they refer to.
+    orphans: Orphans,
     /// When a revoke that waits is answered at the latest.
     revoke: Option<Instant>,
     stalls: Stalls,
@@ -167,6 +166,8 @@ impl<S: Store> Supervisor<S> {
             ahead: settings.payload_share(),
             call_max: settings.call_max(),
             group: Arc::clone(&settings.group),
+            policy: settings.on_bad_record,
+            told: Arc::default(),
         };
         let mut writers = Vec::new();
         for (index, queue) in queues.into_iter().enumerate() {
@@ -212,7 +213,7 @@ impl<S: Store> Supervisor<S> {
             watcher,
             active: HashSet::new(),
             topic_ids: HashMap::new(),
-            orphans: HashMap::new(),
+            orphans: Orphans::new(settings.foreign_key_wait),
             revoke: None,
             stalls: Stalls::default(),
             joined: false,
@@ -290,9 +291,10 @@ impl<S: Store> Supervisor<S> {
         match effect {
             Effect::Claim { .. } => {}
             Effect::HandOver { writer, place, claim, fence, start, alone } => {
+                let waited = self.orphans.waited(&place, Instant::now());
                 self.instruct(
                     writer,
-                    Instruction::HandOver { place, claim, fence, start: start.offset, alone },
+                    Instruction::HandOver { place, claim, fence, start: start.offset, alone, waited },
                 );
             }
             Effect::Release { writer, place, claim, finish } => {
@@ -406,12 +408,10 @@ impl<S: Store> Supervisor<S> {
             Report::Stored { place, claim, offset, fence, records } => {
                 self.active.insert(place.clone());
                 self.chronicle.stored(&place, records);
+                self.orphans.stored(&place, offset);
                 self.step(Event::Stored { place, claim, offset, fence });
             }
             Report::Refenced { place, claim, fence } => self.step(Event::Refenced { place, claim, fence }),
-            Report::Gone { place, claim, why: Gone::Stopped(bad) } if self.may_wait(&bad) => {
-                self.step(Event::Orphaned { place, claim });
-            }
             Report::Gone { place, claim, why } => {
                 self.gone(&place, &why);
                 self.step(Event::Gone { place, claim, why });

@@ -22,5 +22,5 @@ mod mock;
 pub(super) use mock::make_usable;
 mod admin;
 pub(super) use admin::{
-    AdminError, OffsetAnswer, OffsetQuery, describe_cluster, describe_topics, list_offsets,
+    AdminError, OffsetAnswer, OffsetQuery, Patience, describe_cluster, describe_topics, list_offsets, serve,
 };
