@@ -2,7 +2,7 @@
 
 use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::TopicState;
-use oncesink::{SinkError, promise, unanswered};
+use oncesink::{Promise, SinkError, TopicIds};
 use serde::Serialize;
 
 use super::{Context, cluster, who};
@@ -63,8 +63,8 @@ pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
     let mut findings = Findings::default();
     for sink in &context.config.sinks {
         let before = findings.checks.len();
-        let brokers = kafka(&context.config.kafka, sink).await?;
-        let promised = brokers.ok;
+        let (brokers, ids) = kafka(&context.config.kafka, sink).await;
+        let promised = brokers.ok.then_some(ids);
         findings.checks.push(brokers);
         database(context, sink, promised, &mut findings).await?;
         if findings.checks.iter().skip(before).all(|finding| finding.ok) {
@@ -84,17 +84,33 @@ async fn rehearse(context: &Context, sink: &SinkSection, findings: &mut Findings
     Ok(())
 }
 
-async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Failed> {
-    let monitor = cluster::monitor(section)?;
+/// What the brokers say, and whether topics have ids there.
+async fn kafka(section: &KafkaSection, sink: &SinkSection) -> (Finding, TopicIds) {
+    let monitor = match cluster::monitor(section) {
+        Ok(monitor) => monitor,
+        Err(failed) => {
+            return (Finding::new("kafka", section.brokers(), Err(failed.message)), TopicIds::Untold);
+        }
+    };
     let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
+    let mut ids = TopicIds::Told;
     let verdict = async {
-        let remedy = || unanswered(section.brokers());
-        let brokers = monitor.cluster().await.map_err(|error| format!("{error}. {}", remedy()))?.brokers;
-        let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
+        let cluster = monitor.cluster().await;
+        let brokers = cluster.map_err(|error| error.with_remedy(section.brokers()))?.brokers;
+        let mut said = vec![format!(
+            "{brokers} broker{}; {}",
+            if brokers == 1 { "" } else { "s" },
+            if section.is_encrypted() { "TLS" } else { "not encrypted" }
+        )];
         for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
             let count = match facts.state {
-                TopicState::Exists { partitions, .. } => partitions,
+                TopicState::Exists { id, partitions } => {
+                    if id.is_none() {
+                        ids = TopicIds::Untold;
+                    }
+                    partitions
+                }
                 TopicState::Unknown => {
                     said.push(format!(
                         "topic {name}: does not exist yet, it will be read from its beginning"
@@ -114,7 +130,8 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
         }
         Ok(said.join("; "))
     };
-    Ok(Finding::new("kafka", section.brokers(), verdict.await))
+    let verdict = verdict.await;
+    (Finding::new("kafka", section.brokers(), verdict), ids)
 }
 
 /// Stopped partitions are no reason against a start, which tries them again; but whoever checks wants to know.
@@ -128,11 +145,11 @@ async fn stopped(context: &Context, sink: &SinkSection) -> String {
     }
 }
 
-/// `promised` is whether the promise may be given, as far as it depends on the brokers.
+/// `promised` is what the brokers have to do with the promise; none when it may not be given.
 async fn database(
     context: &Context,
     sink: &SinkSection,
-    promised: bool,
+    promised: Option<TopicIds>,
     findings: &mut Findings,
 ) -> Result<(), Failed> {
     let shown = sink.target.shown();
@@ -158,8 +175,9 @@ async fn database(
             Ok(targets) => {
                 let rows: Vec<String> =
                     targets.iter().map(|(topic, target)| format!("{topic} -> {target}")).collect();
+                let encryption = preflight.encryption.map(|how| format!("; {how}")).unwrap_or_default();
                 let role = preflight.role.map(|role| format!("; role {role}")).unwrap_or_default();
-                Ok(format!("{}{role}; {}", preflight.server_version, rows.join(", ")))
+                Ok(format!("{}{encryption}{role}; {}", preflight.server_version, rows.join(", ")))
             }
             Err(error) => Err(error.to_string()),
         },
@@ -169,11 +187,19 @@ async fn database(
         [] => Ok(format!("group {}{}", sink.group, stopped(context, sink).await)),
         problems => Err(problems.join("; ")),
     };
-    let well = promised && verdict.is_ok();
+    let promised = promised.filter(|_| verdict.is_ok());
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
-    if let (true, Ok(targets)) = (well, targets) {
+    if let (Some(ids), Ok(targets)) = (promised, targets) {
         let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();
-        findings.promises.push(promise(&sink.name, &sink.group, &offsets, &tables, sink.on_bad_record));
+        let promise = Promise {
+            sink: &sink.name,
+            group: &sink.group,
+            offsets: &offsets,
+            targets: &tables,
+            policy: sink.on_bad_record,
+            ids,
+        };
+        findings.promises.push(promise.to_string());
     }
     Ok(())
 }
