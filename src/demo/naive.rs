@@ -25,6 +25,8 @@ use crate::exit::{Exit, Failed};
 const FETCHED: usize = 4;
 /// A fetch that does not fill is written after this long.
 const GATHER: Duration = Duration::from_millis(200);
+/// For an answer of the cluster in the parent process.
+const ANSWER: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Deserialize)]
@@ -52,16 +54,16 @@ pub(super) fn run(naive: &Naive) -> Result<Exit, Failed> {
     let mut connection = runtime.block_on(options.connect()).map_err(|error| tables::failed(path, &error))?;
     let kafka = |error: KafkaError| Failed::preflight(format!("the mock Kafka: {error}"));
     let consumer = consumer(&naive.brokers).map_err(kafka)?;
-    let mut ended = BTreeMap::new();
-    while ended.len() < usize::try_from(PARTITIONS).unwrap_or(0) {
-        let fetched = fetch(&consumer, naive.batch * FETCHED, &mut ended).map_err(kafka)?;
-        if fetched.orders.is_empty() {
-            continue;
-        }
+    let mut left = left(&consumer).map_err(kafka)?;
+    while !left.is_empty() {
+        let fetched = fetch(&consumer, naive.batch * FETCHED).map_err(kafka)?;
         for orders in fetched.orders.chunks(naive.batch) {
             write(&runtime, &mut connection, orders).map_err(|error| tables::failed(path, &error))?;
         }
-        consumer.commit(&offsets(&fetched).map_err(kafka)?, CommitMode::Sync).map_err(kafka)?;
+        // Refused when the group has moved on: then reading begins again where the last commit was.
+        if commit(&consumer, &fetched).is_ok() {
+            left.retain(|partition, end| fetched.next.get(partition).is_none_or(|next| next < end));
+        }
     }
     Ok(Exit::Done)
 }
@@ -76,29 +78,35 @@ fn consumer(brokers: &str) -> Result<BaseConsumer, KafkaError> {
         .set("fetch.wait.max.ms", "20")
         .set("enable.auto.commit", "false")
         .set("auto.offset.reset", "earliest")
-        .set("enable.partition.eof", "true")
         .create()?;
     consumer.subscribe(&[TOPIC])?;
     Ok(consumer)
 }
 
-/// Gathers records. Partitions whose end was reached are noted; nothing is produced any more, so that they stay so.
-fn fetch(consumer: &BaseConsumer, most: usize, ended: &mut BTreeMap<i32, ()>) -> Result<Fetched, KafkaError> {
+/// The ends of the partitions that are not committed to their ends. Nothing is produced any more, so that they stay so.
+fn left(consumer: &BaseConsumer) -> Result<BTreeMap<i32, i64>, KafkaError> {
+    let mut all = TopicPartitionList::new();
+    all.add_partition_range(TOPIC, 0, PARTITIONS - 1);
+    let committed = consumer.committed_offsets(all, ANSWER)?;
+    let mut left = BTreeMap::new();
+    for place in committed.elements() {
+        let (_, end) = consumer.fetch_watermarks(TOPIC, place.partition(), ANSWER)?;
+        if place.offset() != Offset::Offset(end) {
+            left.insert(place.partition(), end);
+        }
+    }
+    Ok(left)
+}
+
+fn fetch(consumer: &BaseConsumer, most: usize) -> Result<Fetched, KafkaError> {
     let mut fetched = Fetched::default();
     let until = Instant::now() + GATHER;
     while fetched.orders.len() < most && Instant::now() < until {
-        match consumer.poll(POLL) {
-            Some(Ok(message)) => {
-                let order = serde_json::from_slice(message.payload().unwrap_or_default());
-                let order =
-                    order.map_err(|error| KafkaError::ClientCreation(format!("no order: {error}")))?;
-                fetched.orders.push(order);
-                fetched.next.insert(message.partition(), message.offset() + 1);
-            }
-            Some(Err(KafkaError::PartitionEOF(partition))) => drop(ended.insert(partition, ())),
-            // Transport errors and the like: librdkafka tries again.
-            Some(Err(_)) | None => {}
-        }
+        // Errors of transport and the like: librdkafka tries again.
+        let Some(Ok(message)) = consumer.poll(POLL) else { continue };
+        let order = serde_json::from_slice(message.payload().unwrap_or_default());
+        fetched.orders.push(order.map_err(|error| KafkaError::ClientCreation(format!("no order: {error}")))?);
+        fetched.next.insert(message.partition(), message.offset() + 1);
     }
     Ok(fetched)
 }
@@ -119,10 +127,13 @@ fn write(runtime: &Runtime, connection: &mut SqliteConnection, orders: &[Order])
     })
 }
 
-fn offsets(fetched: &Fetched) -> Result<TopicPartitionList, KafkaError> {
+fn commit(consumer: &BaseConsumer, fetched: &Fetched) -> Result<(), KafkaError> {
+    if fetched.next.is_empty() {
+        return Ok(());
+    }
     let mut list = TopicPartitionList::new();
     for (partition, offset) in &fetched.next {
         list.add_partition_offset(TOPIC, *partition, Offset::Offset(*offset))?;
     }
-    Ok(list)
+    consumer.commit(&list, CommitMode::Sync)
 }

@@ -13,7 +13,8 @@ use crate::exit::Failed;
 pub(super) const MARK: i64 = 0x6f6e_6365;
 
 /// No key, on purpose: one would hide a duplicate.
-const TABLE: &str = "CREATE TABLE orders (order_id TEXT, customer TEXT, amount REAL, placed_at TEXT)";
+const TABLE: &str =
+    "CREATE TABLE orders (order_id TEXT, customer TEXT, amount DECIMAL(12, 2), placed_at TIMESTAMPTZ)";
 
 /// Waits for others' checkpoints; far longer than one takes.
 const PATIENCE: Duration = Duration::from_secs(5);
