@@ -136,7 +136,8 @@ fn values_of_one(rows: usize, sql: &mut String) {
 }
 
 fn same_key(table: &Table, key: &[usize], other: impl Fn(usize) -> String) -> String {
-    let same = key.iter().enumerate().map(|(nth, column)| format!("{} = {}", compared(table, *column), other(nth)));
+    let same =
+        key.iter().enumerate().map(|(nth, column)| format!("{} = {}", compared(table, *column), other(nth)));
     same.collect::<Vec<_>>().join(" AND ")
 }
 

@@ -32,7 +32,9 @@ pub(crate) async fn write(tx: &mut Tx, batch: &Batch, plan: &Plan) -> Result<Wri
 async fn compare(tx: &mut Tx, plan: &Plan) -> Result<(), SinkError> {
     let version = catalog::schema_version(tx).await?;
     for Work { table, .. } in &plan.work {
-        if version != table.schema_version && catalog::fingerprint(tx, &table.name).await? != table.fingerprint {
+        if version != table.schema_version
+            && catalog::fingerprint(tx, &table.name).await? != table.fingerprint
+        {
             let mut failure =
                 Failure::new(Class::StaleCatalog, format!("table {} was altered", table.display()));
             failure.session_alive = true;
@@ -53,7 +55,8 @@ impl Writer<'_> {
     async fn all(&mut self, batch: &Batch) -> Result<(), SinkError> {
         let work = self.work;
         let Work { table, mode, key, changes } = work;
-        self.each(changes.deletes(), key, "DELETE FROM", |rows| Some(statement::delete(table, key, rows))).await?;
+        self.each(changes.deletes(), key, "DELETE FROM", |rows| Some(statement::delete(table, key, rows)))
+            .await?;
         if *mode == Mode::Update {
             // All keys are looked for before the first row is changed.
             let mut bad = Vec::new();
@@ -68,7 +71,8 @@ impl Writer<'_> {
         for chosen in changes.groups() {
             let columns = &chosen.group.columns;
             if *mode == Mode::Update {
-                self.each(chosen, columns, "UPDATE", |rows| statement::update(table, key, columns, rows)).await?;
+                self.each(chosen, columns, "UPDATE", |rows| statement::update(table, key, columns, rows))
+                    .await?;
             } else {
                 let text = |rows| Some(statement::insert(table, *mode, key, columns, rows));
                 self.each(chosen, columns, "INSERT INTO", text).await?;
