@@ -19,4 +19,5 @@ mod rebalance;
 mod rig;
 mod scrape;
 mod secured;
+mod sqlite;
 mod startup;
