@@ -2,7 +2,7 @@
 
 use oncesink::Reason;
 
-use crate::fixture::{Fixture, batch, failure};
+use crate::fixture::{Fixture, batch, failure, keyed};
 
 /// A table of every kind of column, outside of STRICT, where affinities are at work.
 const ALL: &str = "CREATE TABLE t (
@@ -75,4 +75,41 @@ async fn constraints_are_bad_records_with_their_place_on_sqlite() {
     let data = failure(check).data.unwrap();
     assert_eq!((data.reason, data.table.as_deref(), data.column), (Reason::Check, Some("t"), None));
     assert!(fixture.rows("SELECT id FROM t").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_key_in_a_json_column_is_always_a_document_on_sqlite() {
+    let fixture = Fixture::new("CREATE TABLE t (k JSON, n INTEGER)").await;
+    let sink = fixture.open(r#"{"table":{"columns":{"k":"key"}}}"#, &["t"]).await.unwrap();
+    let mut records = keyed(&[
+        ("abc", Some(r#"{"n":1}"#)),
+        ("{\"a\": 1} ", Some(r#"{"n":2}"#)),
+        ("007", Some(r#"{"n":3}"#)),
+        ("[1, 2]", Some(r#"{"n":4}"#)),
+    ]);
+    fixture.write(&sink, &mut records).await.unwrap();
+    assert_eq!(
+        fixture.rows("SELECT k FROM t ORDER BY n").await,
+        ["\"abc\"", "{\"a\": 1}", "\"007\"", "[1, 2]"]
+    );
+    assert_eq!(fixture.file.count("t WHERE json_valid(k)").await, 4);
+}
+
+#[tokio::test]
+async fn c119_a_null_character_is_stored_unchanged_on_sqlite() {
+    let fixture = Fixture::new("CREATE TABLE t (id INTEGER PRIMARY KEY, note TEXT)").await;
+    fixture
+        .put(
+            "{}",
+            &[
+                r#"{"id":1,"note":"a"}"#,
+                r#"{"id":2,"note":"ab\u0000cd"}"#,
+                r#"{"id":3,"note":"\u0000"}"#,
+                r#"{"id":4,"note":"b"}"#,
+            ],
+        )
+        .await
+        .unwrap();
+    let kept = fixture.rows("SELECT hex(CAST(note AS BLOB)) FROM t ORDER BY id").await;
+    assert_eq!(kept, ["61", "6162006364", "00", "62"]);
 }
