@@ -123,11 +123,12 @@ impl Rig {
         let sql = "SELECT last_offset || ' ' || state FROM kafka_offsets WHERE partition_id";
         self.file.value(&format!("{sql} = {partition}")).await
     }
+}
 
-    /// Waits until a process has said this.
-    pub(super) async fn says(&self, process: &Process, words: &str) {
-        process.wait_for_line(|line| line.text.contains(words), PATIENCE).await;
-    }
+/// Waits until a process has said this.
+pub(super) async fn says(process: &Process, words: &str) {
+    let words = words.to_owned();
+    process.wait_for_line(move |line| line.text.contains(&words), PATIENCE).await;
 }
 
 /// So long a poll for a moment inside a transaction takes at most; then the kill comes anyway.

@@ -2,7 +2,7 @@
 
 use oncesink_test_support::kafka::Record;
 
-use super::rig::Rig;
+use super::rig::{Rig, says};
 use crate::rig::row;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +31,7 @@ async fn a_partition_stops_is_skipped_resumed_and_reset_on_sqlite() {
     rig.kafka.produce(&rig.topic, [good(0), good(1), good(2), bad(), good(4), bad(), good(6)]).await;
     let process = rig.run();
     let skip = format!("oncesink skip ledger {}/0 --expect 3 --reason", rig.topic);
-    rig.says(&process, &skip).await;
+    says(&process, &skip).await;
     assert_eq!(rig.stored(0).await, "3 stopped");
     let status = rig.verb("status").await.done();
     assert!(status.contains("stopped") && status.contains(&skip), "{status}");
@@ -41,7 +41,7 @@ async fn a_partition_stops_is_skipped_resumed_and_reset_on_sqlite() {
 
     // The running process hears of it, goes on, and stops before the next.
     rig.verb("skip @/0 --expect 3 --reason known").await.done();
-    rig.says(&process, &format!("oncesink skip ledger {}/0 --expect 5 --reason", rig.topic)).await;
+    says(&process, &format!("oncesink skip ledger {}/0 --expect 5 --reason", rig.topic)).await;
     assert_eq!((rig.count().await, rig.stored(0).await), (4, "5 stopped".into()));
     process.terminate();
     assert_eq!(process.wait_exit(crate::rig::PATIENCE).await, 0, "{}", process.text());
