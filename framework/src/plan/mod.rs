@@ -23,3 +23,7 @@ pub use fold::{Changes, Chosen, RecordAt};
 mod encode;
 mod preview;
 pub use encode::{Mappings, Planned, Preview, Target, missing_rows};
+mod outlook;
+pub use outlook::Outlook;
+#[cfg(test)]
+mod tests;
