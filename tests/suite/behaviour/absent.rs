@@ -1,7 +1,6 @@
 //! Records that carry some of the columns: what is absent is not touched.
 
 use super::case::{Case, kv, v};
-use super::cases;
 
 cases!(
     c051_an_absent_field_leaves_default_and_value_alone,

@@ -1,7 +1,6 @@
 //! Records without a value: what they delete, and what comes before and behind them.
 
 use super::case::{Case, gone, kv, v};
-use super::cases;
 
 cases!(
     c027_a_delete_is_read_for_its_key_only,

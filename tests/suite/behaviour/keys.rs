@@ -1,7 +1,6 @@
 //! Keys: where they come from, which are equal, and that each is written once.
 
 use super::case::{Case, Database, gone, kv, v};
-use super::cases;
 
 cases!(
     c005_the_last_of_a_key_wins,
@@ -12,6 +11,7 @@ cases!(
     c173_identity_and_generated_columns_are_found_in_the_catalog only postgres,
     c173_generated_columns_are_left_out_in_every_mode,
     equal_keys_are_one_key_however_they_are_written,
+    equal_keys_in_a_column_without_a_type only sqlite,
     keys_are_objects_bare_scalars_or_text,
     a_composite_key_comes_from_an_object,
     key_and_value_must_agree_on_the_key,
@@ -147,19 +147,31 @@ fn c173_generated_columns_are_left_out_in_every_mode() -> Case {
 
 fn equal_keys_are_one_key_however_they_are_written() -> Case {
     Case::new(
-        "CREATE TABLE t (id integer PRIMARY KEY, v integer)",
-        r#""mode":"upsert","key":["id"],"delete":"tombstone""#,
+        "CREATE TABLE t (id integer PRIMARY KEY, v integer); CREATE TABLE d (id numeric(10, 2) PRIMARY KEY, v integer)",
+        r#""table":"${topic}","mode":"upsert","key":["id"],"delete":"tombstone""#,
     )
-    .records([
-        kv("1", r#"{"v":1}"#),
-        kv("1.0", r#"{"v":2}"#),
-        kv("\"1\"", r#"{"v":3}"#),
-        kv("10e-1", r#"{"v":4}"#),
-        kv("2", r#"{"v":1}"#),
-        gone("2.0"),
-    ])
-    .rows("SELECT id, v FROM t", ["1|4"])
-    .books([1, 4, 1, 0])
+    .records(["t", "d"].iter().flat_map(|topic| {
+        [
+            kv("1", r#"{"v":1}"#),
+            kv("1.0", r#"{"v":2}"#),
+            kv("\"1\"", r#"{"v":3}"#),
+            kv("10e-1", r#"{"v":4}"#),
+            kv("2", r#"{"v":1}"#),
+            gone("2.0"),
+        ]
+        .map(|rec| rec.at(topic, 0))
+    }))
+    .rows("SELECT count(*), sum(v), count(DISTINCT id) FROM t", ["1|4|1"])
+    .rows("SELECT count(*), sum(v), count(DISTINCT id) FROM d", ["1|4|1"])
+    .books([2, 8, 2, 0])
+}
+
+/// Numbers are compared by value whatever their storage class, texts are no numbers.
+fn equal_keys_in_a_column_without_a_type() -> Case {
+    Case::new("CREATE TABLE t (id PRIMARY KEY, v integer)", r#""mode":"upsert","key":["id"],"delete":"none""#)
+        .records([kv("1", r#"{"v":1}"#), kv("1.0", r#"{"v":2}"#), kv("\"1\"", r#"{"v":3}"#)])
+        .rows("SELECT v FROM t ORDER BY v", ["2", "3"])
+        .books([2, 1, 0, 0])
 }
 
 fn keys_are_objects_bare_scalars_or_text() -> Case {

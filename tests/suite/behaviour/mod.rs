@@ -7,20 +7,20 @@
 mod case;
 mod cuts;
 mod postgres;
-// mod sqlite;
+mod sqlite;
 mod world;
 
 /// One test for each case and database. `only` leaves the other one out, for the reason that `tests/cases.tsv` gives.
 macro_rules! cases {
-    ($($name:ident $(only $database:ident)?),+ $(,)?) => { $( $crate::behaviour::cases!(@one $name $($database)?); )+ };
+    ($($name:ident $(only $database:ident)?),+ $(,)?) => { $( cases!(@one $name $($database)?); )+ };
     (@one $name:ident) => {
         mod $name {
-            $crate::behaviour::cases!(@test $name postgres Postgres);
-            // SQLITE
+            cases!(@test $name postgres Postgres);
+            cases!(@test $name sqlite Sqlite);
         }
     };
-    (@one $name:ident postgres) => { mod $name { $crate::behaviour::cases!(@test $name postgres Postgres); } };
-    (@one $name:ident sqlite) => { mod $name { $crate::behaviour::cases!(@test $name sqlite Sqlite); } };
+    (@one $name:ident postgres) => { mod $name { cases!(@test $name postgres Postgres); } };
+    (@one $name:ident sqlite) => { mod $name { cases!(@test $name sqlite Sqlite); } };
     (@test $name:ident $database:ident $world:ident) => {
         #[tokio::test]
         async fn $database() {
@@ -28,7 +28,6 @@ macro_rules! cases {
         }
     };
 }
-pub(super) use cases;
 
 mod absent;
 mod deletes;

@@ -1,7 +1,6 @@
 //! Modes: what becomes of a row that is there, and of one that is not.
 
 use super::case::{Case, Database, gone, kv, v};
-use super::cases;
 
 cases!(
     c009_counts_of_the_server_decide_nothing,

@@ -1,7 +1,6 @@
 //! Names: of schemas, tables, columns and fields, compared exactly.
 
 use super::case::{Case, gone, kv, v};
-use super::cases;
 
 cases!(
     c061_a_schema_that_is_named_is_the_only_one_looked_in only postgres,

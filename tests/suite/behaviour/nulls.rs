@@ -1,7 +1,6 @@
 //! Null and absent are told apart.
 
 use super::case::{Case, kv, v};
-use super::cases;
 
 cases!(c105_a_missing_field_and_a_null_are_bad_for_different_reasons, null_is_a_value_where_the_column_takes_it);
 

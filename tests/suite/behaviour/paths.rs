@@ -1,7 +1,6 @@
 //! Where values come from: `columns.x`, `by_name`, `unknown_fields`, `as`.
 
 use super::case::{Case, Database, gone, kv, v};
-use super::cases;
 
 cases!(
     columns_come_from_anywhere_in_a_record,

@@ -1,7 +1,6 @@
 //! Values whose fate is the same on every database, whatever it would do by itself.
 
 use super::case::{Case, Database, v};
-use super::cases;
 
 cases!(
     c023_an_instant_stays_an_instant_whatever_the_zones,

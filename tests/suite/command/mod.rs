@@ -3,5 +3,6 @@
 mod adopt;
 mod bench;
 mod configuration;
+mod preview;
 mod start;
 mod verbs;
