@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use oncesink::config::{Config, ConfigError, KafkaSection, Kind, SinkSection};
 use oncesink::plan::{Outlook, Preview};
 use oncesink::store::operate::{Meaning, Moved, Preflight, Reset, StatusRow, VerbError};
-use oncesink::{BadRecord, ConfigSource, Failure, Record, Sink, SinkError, SinkSettings, SinkTask, TopicPartition};
+use oncesink::{
+    BadRecord, ConfigSource, Failure, Record, Sink, SinkError, SinkSettings, SinkTask, TopicPartition,
+};
 
 use crate::exit::Failed;
 use crate::operated::Operated;

@@ -231,10 +231,17 @@ async fn mapping(context: &Context, sink: &SinkSection, topic: &str) -> Option<F
     };
     let outlook = previewed.outlook?;
     let place = format!("{topic} -> {}", previewed.target);
-    let bad: Vec<&BadRecord> = previewed.becomes.iter().filter_map(|becomes| becomes.as_ref().err()).collect();
+    let bad: Vec<&BadRecord> =
+        previewed.becomes.iter().filter_map(|becomes| becomes.as_ref().err()).collect();
     let sampled = previewed.becomes.len();
     let records = match sampled {
-        0 => return Some(Finding::new("mapping", place, Ok(format!("no record to look at yet; {}", outlook.way)))),
+        0 => {
+            return Some(Finding::new(
+                "mapping",
+                place,
+                Ok(format!("no record to look at yet; {}", outlook.way)),
+            ));
+        }
         1 => "1 record".to_owned(),
         more => format!("{more} records"),
     };

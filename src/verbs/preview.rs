@@ -70,9 +70,10 @@ pub(crate) async fn run(context: &Context, arguments: &arguments::Preview) -> Re
                 continue;
             };
             let records = sample::in_turn(&parts, limit);
-            let (_, previewed) = sample::previewed(context, sink, topic, records.clone())
-                .await
-                .map_err(|error| Failed::preflight(format!("{}: {}: {error}", sink.name, sink.target.shown())))?;
+            let (_, previewed) =
+                sample::previewed(context, sink, topic, records.clone()).await.map_err(|error| {
+                    Failed::preflight(format!("{}: {}: {error}", sink.name, sink.target.shown()))
+                })?;
             for (record, becomes) in records.iter().zip(previewed.becomes) {
                 shown.records.push(show(&sink.name, record, &previewed.target, becomes));
             }
@@ -112,7 +113,9 @@ fn bytes(bytes: &[u8]) -> String {
 
 /// Values stay as they were written: a number keeps all of its digits. What is no JSON, as bytes are not, becomes a string.
 fn json(cells: Vec<(String, String)>) -> Cells {
-    let of = |text: String| RawValue::from_string(text.clone()).or_else(|_| serde_json::value::to_raw_value(&text));
+    let of = |text: String| {
+        RawValue::from_string(text.clone()).or_else(|_| serde_json::value::to_raw_value(&text))
+    };
     Cells(cells.into_iter().filter_map(|(name, text)| Some((name, of(text).ok()?))).collect())
 }
 

@@ -80,7 +80,12 @@ impl Tables {
         let planned = self.mappings.encode(batch)?;
         let work = planned.targets.into_iter().filter_map(|(index, changes)| {
             let target = self.mappings.targets().get(index)?;
-            Some(Work { table: Arc::clone(&target.table), mode: target.mode, key: target.key.clone(), changes })
+            Some(Work {
+                table: Arc::clone(&target.table),
+                mode: target.mode,
+                key: target.key.clone(),
+                changes,
+            })
         });
         Ok(Plan { work: work.collect(), written: planned.written })
     }

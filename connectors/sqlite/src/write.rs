@@ -32,7 +32,9 @@ pub(crate) async fn write(tx: &mut Tx, batch: &Batch, plan: &Plan) -> Result<Wri
 async fn compare(tx: &mut Tx, plan: &Plan) -> Result<(), SinkError> {
     let version = catalog::schema_version(tx).await?;
     for Work { table, .. } in &plan.work {
-        if version != table.schema_version && catalog::fingerprint(tx, &table.name).await? != table.fingerprint {
+        if version != table.schema_version
+            && catalog::fingerprint(tx, &table.name).await? != table.fingerprint
+        {
             let mut failure =
                 Failure::new(Class::StaleCatalog, format!("table {} was altered", table.display()));
             failure.session_alive = true;
@@ -66,7 +68,8 @@ impl Writer<'_> {
         let work = self.work;
         let Work { table, mode, key, changes } = work;
         self.all_there(batch, [changes.changed_before_deletes()]).await?;
-        self.each(changes.deletes(), key, "DELETE FROM", |rows| Some(statement::delete(table, key, rows))).await?;
+        self.each(changes.deletes(), key, "DELETE FROM", |rows| Some(statement::delete(table, key, rows)))
+            .await?;
         if *mode == Mode::Update {
             // All keys are looked for before the first row is changed.
             self.all_there(batch, changes.groups()).await?;
@@ -74,11 +77,13 @@ impl Writer<'_> {
         // Rows of several shapes, of which a row may exclude another: the first one stays, so they go in the order of their records.
         let runs = if changes.groups().nth(1).is_some() { runs(changes) } else { Vec::new() };
         let in_order = runs.iter().map(|(group, rows)| Chosen { group, rows, sources: &[] });
-        let chosen: Vec<Chosen<'_>> = if runs.is_empty() { changes.groups().collect() } else { in_order.collect() };
+        let chosen: Vec<Chosen<'_>> =
+            if runs.is_empty() { changes.groups().collect() } else { in_order.collect() };
         for chosen in chosen {
             let columns = &chosen.group.columns;
             if *mode == Mode::Update {
-                self.each(chosen, columns, "UPDATE", |rows| statement::update(table, key, columns, rows)).await?;
+                self.each(chosen, columns, "UPDATE", |rows| statement::update(table, key, columns, rows))
+                    .await?;
             } else {
                 let text = |rows| Some(statement::insert(table, *mode, key, columns, rows));
                 self.each(chosen, columns, "INSERT INTO", text).await?;

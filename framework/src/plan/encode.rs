@@ -85,7 +85,8 @@ impl<T: Table> Mappings<T> {
             if work.is_empty() {
                 work.push(Work::new(mapping, batch.bytes()));
             }
-            Encoder { mapping, work, counts: &mut counts, bad: &mut bad, part: index, key: Vec::new() }.part(part);
+            Encoder { mapping, work, counts: &mut counts, bad: &mut bad, part: index, key: Vec::new() }
+                .part(part);
         }
         if !bad.is_empty() {
             return Err(SinkError::Bad(bad));

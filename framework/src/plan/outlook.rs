@@ -26,8 +26,12 @@ impl<T: Table> Mappings<T> {
 fn way<T: Table>(mapping: &Mapping<T>) -> String {
     let mode = mapping.mode.name();
     let columns = mapping.table.columns();
-    let key: Vec<&str> =
-        mapping.key.iter().filter_map(|index| columns.get(*index)).map(|column| column.name.as_str()).collect();
+    let key: Vec<&str> = mapping
+        .key
+        .iter()
+        .filter_map(|index| columns.get(*index))
+        .map(|column| column.name.as_str())
+        .collect();
     match key.as_slice() {
         [] => format!("mode {mode}, no key needed"),
         key => format!("mode {mode}, key ({})", key.join(", ")),

@@ -234,8 +234,12 @@ fn folded(steps: &[Step], mode: Mode, reaches: bool, before: &Rows) -> (Rows, Pl
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let fields = proptest::collection::btree_map(1..4_usize, proptest::option::of(0..5_u8), 0..=3);
     let change = prop_oneof![1 => Just(Change::Delete), 2 => fields.prop_map(Change::Put)];
-    let step = (0..2_i32, 0..5_u8, any::<bool>(), change)
-        .prop_map(|(partition, key, long, change)| Step { partition, key, long, change });
+    let step = (0..2_i32, 0..5_u8, any::<bool>(), change).prop_map(|(partition, key, long, change)| Step {
+        partition,
+        key,
+        long,
+        change,
+    });
     proptest::collection::vec(step, 0..24)
 }
 
@@ -266,14 +270,7 @@ fn changes_of(keys: &str, records: &[(Option<&str>, Option<&str>)]) -> Result<Pl
     let mut slice = SliceBuilder::new(TopicPartition::new("t", 0), 0);
     for (offset, (key, value)) in records.iter().enumerate() {
         let header = [(b"h".as_slice(), Some(b"\xff".as_slice()))];
-        slice.push(
-            offset as i64,
-            None,
-            None,
-            key.map(str::as_bytes),
-            value.map(str::as_bytes),
-            header,
-        );
+        slice.push(offset as i64, None, None, key.map(str::as_bytes), value.map(str::as_bytes), header);
     }
     mappings.encode(&Batch::new(vec![Part::whole(Arc::new(slice.build()))]))
 }

@@ -23,15 +23,14 @@ fn c051_an_absent_field_leaves_default_and_value_alone() -> Case {
     ])
     .rows("SELECT id, st, n FROM t ORDER BY id", ["1|new|3", "2|old|4"])
     .books([2, 2, 0, 0])
-    .fillers(
-        [v(r#"{"id":{n},"n":1}"#), v(r#"{"id":{n},"n":1,"st":"x"}"#)],
-        "DELETE FROM t WHERE id >= 1000",
-    )
+    .fillers([v(r#"{"id":{n},"n":1}"#), v(r#"{"id":{n},"n":1,"st":"x"}"#)], "DELETE FROM t WHERE id >= 1000")
 }
 
 fn c093_a_renamed_field_is_one_gone_and_one_new() -> Case {
     let ddl = |table: &str| {
-        format!("CREATE TABLE {table} (id integer PRIMARY KEY, addr varchar(20) NOT NULL); INSERT INTO {table} VALUES (1, 'Elm 1');")
+        format!(
+            "CREATE TABLE {table} (id integer PRIMARY KEY, addr varchar(20) NOT NULL); INSERT INTO {table} VALUES (1, 'Elm 1');"
+        )
     };
     let renamed = |topic: &str, id: i32| kv(&id.to_string(), r#"{"address":"Oak 2"}"#).at(topic, 0);
     Case::new(&["strict", "lax", "patch"].map(ddl).concat(), "")

@@ -64,7 +64,8 @@ async fn cut<W: World>(name: &str, case: &Case, size: usize, large: bool) {
     if large {
         world.execute(&case.unfill).await;
     }
-    let context = format!("{name} on {:?}, batches of {size}{}", W::DATABASE, if large { ", large" } else { "" });
+    let context =
+        format!("{name} on {:?}, batches of {size}{}", W::DATABASE, if large { ", large" } else { "" });
     let expected = case.expected_on(W::DATABASE);
     let messages: Vec<&str> = bad.iter().map(|bad| bad.message.as_str()).collect();
     let mut found: Vec<_> = bad
@@ -132,7 +133,8 @@ impl<W: World> Writer<'_, W> {
     /// In one transaction, without the records that are found bad; where the server refuses one and does not say which, in halves, the first one first.
     async fn write(&mut self, records: &[Placed]) {
         loop {
-            let rest: Vec<&Placed> = records.iter().filter(|placed| !self.bad.contains_key(&place(placed))).collect();
+            let rest: Vec<&Placed> =
+                records.iter().filter(|placed| !self.bad.contains_key(&place(placed))).collect();
             match self.attempt(&rest).await {
                 Ok(written) => return self.count(&rest, &written),
                 Err(SinkError::Bad(bad)) => {
@@ -142,7 +144,8 @@ impl<W: World> Writer<'_, W> {
                         assert!(self.bad.insert(place, bad).is_none(), "found bad twice");
                     }
                 }
-                Err(SinkError::Failed(failure)) if failure.class == Class::BadRecord => match rest.as_slice() {
+                Err(SinkError::Failed(failure)) if failure.class == Class::BadRecord => match rest.as_slice()
+                {
                     [one] => {
                         let bad = refused(one, failure);
                         self.bad.insert(place(one), bad);
@@ -215,9 +218,9 @@ fn refused((rec, offset): &Placed, failure: Failure) -> BadRecord {
 fn batch(records: &[&Placed]) -> Batch {
     let mut slices: BTreeMap<(&str, i32), SliceBuilder> = BTreeMap::new();
     for (rec, offset) in records {
-        let slice = slices
-            .entry((&rec.topic, rec.partition))
-            .or_insert_with(|| SliceBuilder::new(TopicPartition::new(rec.topic.as_str(), rec.partition), *offset));
+        let slice = slices.entry((&rec.topic, rec.partition)).or_insert_with(|| {
+            SliceBuilder::new(TopicPartition::new(rec.topic.as_str(), rec.partition), *offset)
+        });
         let headers = rec.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_deref()));
         slice.push(*offset, Some(rec.timestamp), None, rec.key.as_deref(), rec.value.as_deref(), headers);
     }

@@ -25,7 +25,9 @@ fn c027_a_delete_is_read_for_its_key_only() -> Case {
 fn c085_no_value_leaks_from_one_record_into_another() -> Case {
     let ddl = |table: &str| format!("CREATE TABLE {table} (id varchar(5) PRIMARY KEY, a integer);");
     let records = |topic: &'static str| {
-        let value = |n: i32| if topic == "ups" { r#"{"a":9}"#.to_owned() } else { format!(r#"{{"id":"k{n}","a":9}}"#) };
+        let value = |n: i32| {
+            if topic == "ups" { r#"{"a":9}"#.to_owned() } else { format!(r#"{{"id":"k{n}","a":9}}"#) }
+        };
         let of = move |n: i32| {
             let key = if topic == "ups" { format!("k{n}") } else { String::new() };
             if n == 3 { kv(&key, &value(3)) } else { gone(&key) }
@@ -33,9 +35,14 @@ fn c085_no_value_leaks_from_one_record_into_another() -> Case {
         (1..=5).map(move |n| of(n).at(topic, 0)).collect::<Vec<_>>()
     };
     Case::new(&["bad", "skip", "ups"].map(ddl).concat(), "")
-        .tables(r#""bad":{},"skip":{"delete":"none"},"ups":{"mode":"upsert","key":["id"],"delete":"tombstone"}"#)
+        .tables(
+            r#""bad":{},"skip":{"delete":"none"},"ups":{"mode":"upsert","key":["id"],"delete":"tombstone"}"#,
+        )
         .records(["bad", "skip", "ups"].iter().flat_map(|topic| records(topic)))
-        .rows("SELECT * FROM bad UNION ALL SELECT * FROM skip UNION ALL SELECT * FROM ups", ["k3|9", "k3|9", "k3|9"])
+        .rows(
+            "SELECT * FROM bad UNION ALL SELECT * FROM skip UNION ALL SELECT * FROM ups",
+            ["k3|9", "k3|9", "k3|9"],
+        )
         .bad([0, 1, 3, 4].map(|offset| ("bad", 0, offset, "tombstone", None)))
         .books([3, 0, 4, 4])
 }

@@ -16,6 +16,7 @@ cases!(
     a_composite_key_comes_from_an_object,
     key_and_value_must_agree_on_the_key,
     two_topics_write_one_table_by_one_key,
+    two_modes_write_one_table_in_one_transaction,
     two_thousand_keys_twice_in_one_batch,
     rows_that_change_places_under_a_unique_index,
 );
@@ -261,6 +262,25 @@ fn two_topics_write_one_table_by_one_key() -> Case {
         .books([2, 1, 1, 0])
         .fillers(
             [kv("{n}", r#"{"a":0}"#).at("one", 0), kv("{n}", r#"{"b":0}"#).at("two", 0)],
+            "DELETE FROM t WHERE id >= 1000",
+        )
+}
+
+/// What one topic stages is not taken up by the other.
+fn two_modes_write_one_table_in_one_transaction() -> Case {
+    let keys = |mode: &str| format!(r#"{{"table":"t","mode":"{mode}","key":["id"],"delete":"none"}}"#);
+    Case::new("CREATE TABLE t (id integer PRIMARY KEY, v integer); INSERT INTO t VALUES (1, 0), (2, 0)", "")
+        .tables(&format!(r#""ignores":{},"writes":{}"#, keys("insert-ignore"), keys("upsert")))
+        .records([
+            kv("1", r#"{"v":1}"#).at("ignores", 0),
+            kv("2", r#"{"v":1}"#).at("writes", 0),
+            kv("3", r#"{"v":1}"#).at("ignores", 0),
+            kv("4", r#"{"v":1}"#).at("writes", 0),
+        ])
+        .rows("SELECT id, v FROM t ORDER BY id", ["1|0", "2|1", "3|1", "4|1"])
+        .books([4, 0, 0, 0])
+        .fillers(
+            [kv("{n}", r#"{"v":0}"#).at("ignores", 0), kv("{n}", r#"{"v":0}"#).at("writes", 0)],
             "DELETE FROM t WHERE id >= 1000",
         )
 }

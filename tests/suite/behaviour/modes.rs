@@ -52,9 +52,12 @@ fn c009_counts_of_the_server_decide_nothing() -> Case {
 /// Never deleted and made anew: a column that no record carries keeps its value, a child row stays, a trigger sees one change of the row.
 fn an_absent_column_a_child_and_a_trigger_see_a_change_in_place() -> Case {
     let trigger = |op: &str, row: &str| {
-        format!("CREATE TRIGGER saw_{op} AFTER {op} ON t FOR EACH ROW WHEN ({row}.id < 1000) BEGIN INSERT INTO seen VALUES ('{op}', {row}.id); END;")
+        format!(
+            "CREATE TRIGGER saw_{op} AFTER {op} ON t FOR EACH ROW WHEN ({row}.id < 1000) BEGIN INSERT INTO seen VALUES ('{op}', {row}.id); END;"
+        )
     };
-    let on_sqlite = format!("{}{}{}", trigger("INSERT", "NEW"), trigger("UPDATE", "NEW"), trigger("DELETE", "OLD"));
+    let on_sqlite =
+        format!("{}{}{}", trigger("INSERT", "NEW"), trigger("UPDATE", "NEW"), trigger("DELETE", "OLD"));
     Case::new(
         "CREATE TABLE t (id integer PRIMARY KEY, v integer, kept integer DEFAULT 7);
          CREATE TABLE child (id integer REFERENCES t ON DELETE CASCADE);
@@ -160,25 +163,32 @@ fn insert_ignore_without_a_key_takes_the_first_of_each_conflict() -> Case {
 }
 
 fn insert_takes_no_notice_of_keys() -> Case {
-    Case::new("CREATE TABLE t (id integer, v integer); CREATE TABLE k (id integer PRIMARY KEY, v integer)", "")
-        .tables(r#""t":{},"k":{}"#)
-        .records([
-            kv("not the id", r#"{"id":1,"v":1}"#),
-            v(r#"{"id":1,"v":1}"#),
-            v(r#"{"id":1,"v":1}"#).at("k", 0),
-            v(r#"{"id":1,"v":2}"#).at("k", 0),
-            v(r#"{"id":2,"v":3}"#).at("k", 0),
-        ])
-        .rows("SELECT count(*) FROM t", ["2"])
-        .rows("SELECT id, v FROM k ORDER BY id", ["1|1", "2|3"])
-        .bad([("k", 0, 1, "unique", None)])
-        .differs(Database::Sqlite, "SQLite names the column of the index, Postgres the constraint", |case| {
-            case.bad([("k", 0, 1, "unique", Some("id"))])
-        })
+    Case::new(
+        "CREATE TABLE t (id integer, v integer); CREATE TABLE k (id integer PRIMARY KEY, v integer)",
+        "",
+    )
+    .tables(r#""t":{},"k":{}"#)
+    .records([
+        kv("not the id", r#"{"id":1,"v":1}"#),
+        v(r#"{"id":1,"v":1}"#),
+        v(r#"{"id":1,"v":1}"#).at("k", 0),
+        v(r#"{"id":1,"v":2}"#).at("k", 0),
+        v(r#"{"id":2,"v":3}"#).at("k", 0),
+    ])
+    .rows("SELECT count(*) FROM t", ["2"])
+    .rows("SELECT id, v FROM k ORDER BY id", ["1|1", "2|3"])
+    .bad([("k", 0, 1, "unique", None)])
+    .differs(Database::Sqlite, "SQLite names the column of the index, Postgres the constraint", |case| {
+        case.bad([("k", 0, 1, "unique", Some("id"))])
+    })
 }
 
 fn tombstones_are_skipped_in_every_mode_that_says_so() -> Case {
-    let ddl = |table: &str| format!("CREATE TABLE {table} (id integer PRIMARY KEY, v integer); INSERT INTO {table} VALUES (1, 0);");
+    let ddl = |table: &str| {
+        format!(
+            "CREATE TABLE {table} (id integer PRIMARY KEY, v integer); INSERT INTO {table} VALUES (1, 0);"
+        )
+    };
     Case::new(&["ins", "ign", "ups", "upd", "bad"].map(ddl).concat(), "")
         .tables(
             r#""ins":{"delete":"none"},

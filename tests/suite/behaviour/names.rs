@@ -69,7 +69,12 @@ fn names_that_need_quotes_are_names_like_any_other() -> Case {
 
 fn c091_a_field_that_differs_from_its_column_by_case_is_unknown() -> Case {
     Case::new(r#"CREATE TABLE t ("Qty" integer, n integer)"#, "")
-        .records([v(r#"{"Qty":1,"n":1}"#), v(r#"{"qty":2,"n":2}"#), v(r#"{"QTY":3}"#), v(r#"{"Qty":4,"N":4}"#)])
+        .records([
+            v(r#"{"Qty":1,"n":1}"#),
+            v(r#"{"qty":2,"n":2}"#),
+            v(r#"{"QTY":3}"#),
+            v(r#"{"Qty":4,"N":4}"#),
+        ])
         .rows(r#"SELECT "Qty", n FROM t"#, ["1|1"])
         .bad([1, 2, 3].map(|offset| ("t", 0, offset, "unknown_field", None)))
 }

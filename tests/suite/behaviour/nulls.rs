@@ -2,7 +2,10 @@
 
 use super::case::{Case, kv, v};
 
-cases!(c105_a_missing_field_and_a_null_are_bad_for_different_reasons, null_is_a_value_where_the_column_takes_it);
+cases!(
+    c105_a_missing_field_and_a_null_are_bad_for_different_reasons,
+    null_is_a_value_where_the_column_takes_it
+);
 
 fn c105_a_missing_field_and_a_null_are_bad_for_different_reasons() -> Case {
     Case::new("CREATE TABLE t (id integer PRIMARY KEY, name varchar(20) NOT NULL)", "")
@@ -13,10 +16,7 @@ fn c105_a_missing_field_and_a_null_are_bad_for_different_reasons() -> Case {
             v(r#"{"id":3,"name":""}"#),
         ])
         .rows("SELECT id, name FROM t ORDER BY id", ["0|a", "3|"])
-        .bad([
-            ("t", 0, 1, "missing_field", Some("name")),
-            ("t", 0, 2, "null_in_not_null", Some("name")),
-        ])
+        .bad([("t", 0, 1, "missing_field", Some("name")), ("t", 0, 2, "null_in_not_null", Some("name"))])
         .books([2, 0, 0, 0])
 }
 

@@ -51,7 +51,9 @@ fn without_names_only_what_is_written_counts() -> Case {
 }
 
 fn unknown_fields_are_ignored_or_kept_where_the_file_says_so() -> Case {
-    let extra = |table: &str, type_name: &str| format!("CREATE TABLE {table} (id integer PRIMARY KEY, a integer, extra {type_name});");
+    let extra = |table: &str, type_name: &str| {
+        format!("CREATE TABLE {table} (id integer PRIMARY KEY, a integer, extra {type_name});")
+    };
     Case::new(&format!("{}{}", extra("lax", "varchar(9)"), extra("kept", "json")), "")
         .tables(
             r#""lax":{"mode":"upsert","key":["id"],"delete":"none","unknown_fields":"ignore"},
@@ -75,7 +77,8 @@ fn unknown_fields_are_ignored_or_kept_where_the_file_says_so() -> Case {
 /// 2023-11-14 22:13:20 UTC, and what Kafka calls a record's time.
 fn readings_say_what_a_number_or_a_string_means() -> Case {
     let read = |name: &str, unit: &str| format!(r#""{name}":{{"as":"{unit}"}}"#);
-    let columns = [read("s", "epoch-s"), read("ms", "epoch-ms"), read("us", "epoch-us"), read("ns", "epoch-ns")];
+    let columns =
+        [read("s", "epoch-s"), read("ms", "epoch-ms"), read("us", "epoch-us"), read("ns", "epoch-ns")];
     let time = |name: &str| format!("{name} timestamptz");
     Case::new(
         &format!(

@@ -22,7 +22,8 @@ impl World for Sqlite {
     async fn new(stem: &str, ddl: &[&str]) -> Self {
         let name = format!("{}.db", oncesink_test_support::unique(stem));
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let store = Store::new(SqliteConfig::new(format!("sqlite://{}", file.display())), "behaviour").unwrap();
+        let store =
+            Store::new(SqliteConfig::new(format!("sqlite://{}", file.display())), "behaviour").unwrap();
         let world = Self { file, store };
         for sql in ddl {
             world.execute(sql).await;

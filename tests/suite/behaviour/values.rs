@@ -12,18 +12,18 @@ cases!(
 );
 
 /// SQLite writes times as texts of one width.
-const TIMES: &str = "SQLite has no type for times: they are texts of one width, so that texts sort as times do";
+const TIMES: &str =
+    "SQLite has no type for times: they are texts of one width, so that texts sort as times do";
 
 fn c023_an_instant_stays_an_instant_whatever_the_zones() -> Case {
-    let columns = r#""columns":{"tz":{"from":"value.at","as":"epoch-ms"},"wall":{"from":"value.at","as":"epoch-ms"}}"#;
+    let columns =
+        r#""columns":{"tz":{"from":"value.at","as":"epoch-ms"},"wall":{"from":"value.at","as":"epoch-ms"}}"#;
     Case::new("CREATE TABLE t (tz timestamptz, wall timestamp)", columns)
         .records([v(r#"{"at":1700000000123}"#)])
         .rows("SELECT tz, wall FROM t", ["2023-11-14 22:13:20.123+00|2023-11-14 22:13:20.123"])
         .differs(Database::Sqlite, TIMES, |case| {
-            case.no_rows().rows(
-                "SELECT tz, wall FROM t",
-                ["2023-11-14T22:13:20.123000Z|2023-11-14T22:13:20.123000"],
-            )
+            case.no_rows()
+                .rows("SELECT tz, wall FROM t", ["2023-11-14T22:13:20.123000Z|2023-11-14T22:13:20.123000"])
         })
 }
 
@@ -101,12 +101,16 @@ fn c119_a_null_character_is_no_end_of_text() -> Case {
         ])
         .rows(query, ["1|4", "4|0"])
         .bad([("t", 0, 1, "null_character", Some("note")), ("t", 0, 2, "null_character", Some("note"))])
-        .differs(Database::Sqlite, "SQLite stores U+0000 within a text, though its own functions stop there", |case| {
-            case.no_rows().bad([]).rows(
-                "SELECT id, hex(note) FROM t ORDER BY id",
-                ["1|61626364", "2|6162006364", "3|00", "4|"],
-            )
-        })
+        .differs(
+            Database::Sqlite,
+            "SQLite stores U+0000 within a text, though its own functions stop there",
+            |case| {
+                case.no_rows().bad([]).rows(
+                    "SELECT id, hex(note) FROM t ORDER BY id",
+                    ["1|61626364", "2|6162006364", "3|00", "4|"],
+                )
+            },
+        )
 }
 
 fn c155_nanoseconds_are_cut_and_never_rounded() -> Case {
@@ -119,12 +123,20 @@ fn c155_nanoseconds_are_cut_and_never_rounded() -> Case {
         ])
         .rows(
             "SELECT ns, txt FROM t ORDER BY id",
-            ["2262-04-11 23:47:16.854775|null", "null|9999-12-31 23:59:59.999999", "2023-11-14 22:13:19.999999|null"],
+            [
+                "2262-04-11 23:47:16.854775|null",
+                "null|9999-12-31 23:59:59.999999",
+                "2023-11-14 22:13:19.999999|null",
+            ],
         )
         .differs(Database::Sqlite, TIMES, |case| {
             case.no_rows().rows(
                 "SELECT ns, txt FROM t ORDER BY id",
-                ["2262-04-11T23:47:16.854775|null", "null|9999-12-31T23:59:59.999999", "2023-11-14T22:13:19.999999|null"],
+                [
+                    "2262-04-11T23:47:16.854775|null",
+                    "null|9999-12-31T23:59:59.999999",
+                    "2023-11-14T22:13:19.999999|null",
+                ],
             )
         })
 }

@@ -13,9 +13,8 @@ async fn rows_are_shown_on_postgres_and_nothing_is_written() {
     let bench = Bench::new("preview").await;
     let (topic, table) = (&bench.topic, format!("{}.{}", bench.schema.name(), bench.topic));
     let shown = bench.run("preview --limit 3").await.done();
-    let record = |place: &str, n: i64| {
-        format!("{topic}/{place}  key none\n  {{\"n\":{n}}}\n  -> {table}: n = {n}")
-    };
+    let record =
+        |place: &str, n: i64| format!("{topic}/{place}  key none\n  {{\"n\":{n}}}\n  -> {table}: n = {n}");
     assert_eq!(shown, [record("0@0", 0), record("0@1", 1), record("1@0", 0)].join("\n"));
 
     let all: serde_json::Value =
@@ -56,7 +55,9 @@ async fn each_record_shows_its_row_its_delete_or_why_it_is_bad() {
         format!("{}/0@0  key none\n  {{\"n\":0}}\n  -> bad record (no_key): key column", bench.topic),
         format!("/1@5  key 7  header h x\n  {{}}\n  -> {table}: n = 7\n"),
         format!("/1@6  key 8\n  no value\n  -> {table}: deletes n = 8\n"),
-        format!("/1@7  key 9\n  {{\"n\":9,\"x\":\"{secret}\"}}\n  -> bad record (unknown_field): field \"x\""),
+        format!(
+            "/1@7  key 9\n  {{\"n\":9,\"x\":\"{secret}\"}}\n  -> bad record (unknown_field): field \"x\""
+        ),
         "/1@8  key 10\n  \\xff\n  -> bad record (invalid_utf8)".to_owned(),
     ] {
         assert!(shown.contains(&expected), "{expected}\nin\n{shown}");
@@ -69,7 +70,8 @@ async fn each_record_shows_its_row_its_delete_or_why_it_is_bad() {
 async fn rows_are_shown_on_sqlite() {
     let bench = Bench::new("previewfile").await;
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.db", bench.topic));
-    let mut file = SqliteConnectOptions::new().filename(&path).create_if_missing(true).connect().await.unwrap();
+    let mut file =
+        SqliteConnectOptions::new().filename(&path).create_if_missing(true).connect().await.unwrap();
     file.execute(format!("CREATE TABLE {} (n integer)", bench.topic).as_str()).await.unwrap();
     let target = format!("kind = \"sqlite\", url = \"sqlite://{}\"", path.display());
     let config = bench.file();
@@ -96,10 +98,14 @@ async fn check_tells_how_records_fit_their_table() {
     // Some are bad: told, and no reason against a start. All are: the table is not the one that was meant.
     bench.kafka.produce(topic, [Record::to(0).value("{\"m\":1}")]).await;
     let well = bench.run("check").await.done();
-    assert!(well.contains("11 records sampled, 1 of them bad (oncesink preview shows them); first "), "{well}");
+    assert!(
+        well.contains("11 records sampled, 1 of them bad (oncesink preview shows them); first "),
+        "{well}"
+    );
     bench.schema.execute(&format!("ALTER TABLE {topic} RENAME n TO k")).await;
     let bad = bench.run("check").await;
-    let line = bad.out.lines().find(|line| line.starts_with("mapping")).expect("a line on the mapping").to_owned();
+    let line =
+        bad.out.lines().find(|line| line.starts_with("mapping")).expect("a line on the mapping").to_owned();
     assert!(line.contains(" FIX "), "{line}");
     bad.failed(3, &format!("11 records sampled, 11 of them bad (oncesink preview shows them); first {topic}/0@0: field \"n\" has no column"));
 }

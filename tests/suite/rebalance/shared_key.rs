@@ -40,7 +40,11 @@ async fn a_fold_across_a_fenced_partition_is_made_again_without_it() {
         let stored = async || (rig.stored(0).await, rig.stored(1).await);
         eventually_within(PATIENCE, stored, |stored| *stored == (seq + 1, seq + 1)).await;
         let last = format!("SELECT partition_id FROM \"{topic}\" WHERE seq = {seq}");
-        assert_eq!(rig.schema.value::<i32>(&last).await, 0, "key {seq} was written by a partition that is another's");
+        assert_eq!(
+            rig.schema.value::<i32>(&last).await,
+            0,
+            "key {seq} was written by a partition that is another's"
+        );
         if said(&process, "not ours any more") > 0 {
             return;
         }

@@ -90,7 +90,8 @@ impl plan::Table for Table {
             }
         }
         let wanted = sorted(self.names(columns));
-        let same = self.unique.iter().filter(|index| sorted(index.columns.iter().map(String::as_str)) == wanted);
+        let same =
+            self.unique.iter().filter(|index| sorted(index.columns.iter().map(String::as_str)) == wanted);
         let (loose, exact): (Vec<&Unique>, Vec<&Unique>) = same.partition(|index| index.loose.is_some());
         if let Some(collation) = loose.first().and_then(|index| index.loose.as_deref()) {
             return Err(format!(
@@ -101,7 +102,8 @@ impl plan::Table for Table {
         if !exact.is_empty() {
             return Ok(());
         }
-        let keys: Vec<_> = self.unique.iter().map(|index| format!("({})", index.columns.join(", "))).collect();
+        let keys: Vec<_> =
+            self.unique.iter().map(|index| format!("({})", index.columns.join(", "))).collect();
         let has =
             if keys.is_empty() { "it has none".to_owned() } else { format!("it has {}", keys.join(", ")) };
         Err(format!(

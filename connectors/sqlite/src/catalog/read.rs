@@ -102,8 +102,7 @@ pub(crate) async fn schema_version(tx: &mut Tx) -> Result<i64, sqlx::Error> {
 
 /// The definitions of a table and its indexes; empty when it is gone.
 pub(crate) async fn fingerprint(tx: &mut Tx, table: &str) -> Result<String, sqlx::Error> {
-    let definitions: Vec<String> =
-        sqlx::query_scalar(FINGERPRINT).bind(table).fetch_all(tx.sql()).await?;
+    let definitions: Vec<String> = sqlx::query_scalar(FINGERPRINT).bind(table).fetch_all(tx.sql()).await?;
     Ok(definitions.join("\n"))
 }
 
@@ -162,7 +161,8 @@ async fn read_unique(tx: &mut Tx, table: &mut Table) -> Result<bool, SinkError> 
         alias &= origin != "pk";
         let collation: String = row.try_get("collation")?;
         // An expression keeps other things apart than columns do.
-        let column: String = row.try_get::<Option<String>, _>("column_name")?.unwrap_or("<expression>".to_owned());
+        let column: String =
+            row.try_get::<Option<String>, _>("column_name")?.unwrap_or("<expression>".to_owned());
         if last.as_ref() != Some(&index) {
             table.unique.push(Unique { columns: Vec::new(), loose: None });
             last = Some(index);

@@ -76,7 +76,8 @@ fn read(
         let mut list = TopicPartitionList::new();
         for (place, ends) in partitions {
             let start = Offset::Offset(ends.log_start);
-            list.add_partition_offset(&place.topic, place.partition, start).map_err(|error| failed(&error))?;
+            list.add_partition_offset(&place.topic, place.partition, start)
+                .map_err(|error| failed(&error))?;
         }
         client.assign(&list).map_err(|error| failed(&error))?;
         parts.append(&mut records(&client, partitions, each)?);
