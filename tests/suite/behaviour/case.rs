@@ -119,12 +119,6 @@ impl Case {
         }
     }
 
-    /// Statements for one database, before those for all.
-    pub(crate) fn on(mut self, database: Database, ddl: &str) -> Self {
-        self.ddl.insert(0, (Some(database), ddl.to_owned()));
-        self
-    }
-
     /// Statements for one database, behind those for all.
     pub(crate) fn then_on(mut self, database: Database, ddl: &str) -> Self {
         self.ddl.push((Some(database), ddl.to_owned()));

@@ -26,7 +26,8 @@ fn words(sql: &str) -> Vec<String> {
                 continue;
             }
             '/' if rest.starts_with("/*") => {
-                rest = rest.get(2..).and_then(|inside| inside.split_once("*/")).map_or("", |(_, after)| after);
+                rest =
+                    rest.get(2..).and_then(|inside| inside.split_once("*/")).map_or("", |(_, after)| after);
                 continue;
             }
             first if first.is_whitespace() => {
@@ -79,7 +80,10 @@ mod tests {
             ("CREATE TABLE t (a UNIQUE ON CONFLICT ABORT, b UNIQUE ON CONFLICT FAIL)", None),
             ("CREATE TABLE t (a DEFAULT 'ON CONFLICT IGNORE')", None),
             ("CREATE TABLE t (a DEFAULT 'it''s ON CONFLICT IGNORE')", None),
-            ("CREATE TABLE t (\"ON CONFLICT IGNORE\" TEXT, [ON CONFLICT IGNORE], `ON CONFLICT IGNORE`)", None),
+            (
+                "CREATE TABLE t (\"ON CONFLICT IGNORE\" TEXT, [ON CONFLICT IGNORE], `ON CONFLICT IGNORE`)",
+                None,
+            ),
             ("CREATE TABLE t (a) -- ON CONFLICT IGNORE", None),
             ("CREATE TABLE t (a /* ON CONFLICT IGNORE */)", None),
             ("CREATE TABLE \"ON\" (CONFLICT, IGNORE)", None),
