@@ -6,6 +6,7 @@
 mod architecture;
 mod attack;
 mod basics;
+mod behaviour;
 mod cases;
 mod command;
 mod dead_letters;
