@@ -22,7 +22,8 @@ use crate::value;
 /// types that somebody makes: they take what their labels, their base or their elements do.
 #[doc(hidden)]
 pub fn column_types() -> impl Iterator<Item = (&'static str, plan::Takes)> {
-    let made = [("an enum", plan::Takes::Plain), ("a domain", plan::Takes::Plain), ("an array", plan::Takes::Plain)];
+    let made =
+        [("an enum", plan::Takes::Plain), ("a domain", plan::Takes::Plain), ("an array", plan::Takes::Plain)];
     let built_in = kind::BUILT_IN.iter().filter_map(|(name, oid)| {
         let kind = if *name == "citext" { Some(Kind::Citext) } else { Kind::of(*oid, -1) };
         Some((*name, value::takes_one(kind?)))

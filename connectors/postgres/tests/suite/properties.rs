@@ -173,19 +173,39 @@ fn both_sides(text: String) -> (String, String) {
 
 #[test]
 fn addresses_are_the_servers_own() {
-    let four = (any::<u32>(), 0..=32_u8).prop_map(|(address, bits)| format!("{}/{bits}", std::net::Ipv4Addr::from(address)));
-    let six = (any::<u128>(), 0..=128_u8).prop_map(|(address, bits)| format!("{}/{bits}", std::net::Ipv6Addr::from(address)));
-    let bare = any::<u128>().prop_map(|address| std::net::Ipv6Addr::from(address >> (address % 100)).to_string());
+    let four = (any::<u32>(), 0..=32_u8)
+        .prop_map(|(address, bits)| format!("{}/{bits}", std::net::Ipv4Addr::from(address)));
+    let six = (any::<u128>(), 0..=128_u8)
+        .prop_map(|(address, bits)| format!("{}/{bits}", std::net::Ipv6Addr::from(address)));
+    let bare =
+        any::<u128>().prop_map(|address| std::net::Ipv6Addr::from(address >> (address % 100)).to_string());
     let texts = prop_oneof![four, six, bare].prop_map(both_sides);
-    check("inets", "CREATE TABLE t (v inet, s text)", "v IS NULL OR v <> s::inet OR v::text <> s::inet::text", texts);
+    check(
+        "inets",
+        "CREATE TABLE t (v inet, s text)",
+        "v IS NULL OR v <> s::inet OR v::text <> s::inet::text",
+        texts,
+    );
 }
 
 #[test]
 fn bits_and_bytes_are_the_servers_own() {
-    check("bits", "CREATE TABLE t (v varbit, s text)", "v IS NULL OR v <> s::varbit", "[01]{0,40}".prop_map(both_sides));
-    let bytes = vec(any::<u8>(), 0..40).prop_map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    check(
+        "bits",
+        "CREATE TABLE t (v varbit, s text)",
+        "v IS NULL OR v <> s::varbit",
+        "[01]{0,40}".prop_map(both_sides),
+    );
+    let bytes = vec(any::<u8>(), 0..40)
+        .prop_map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     let hex = r#"{"table":{"columns":{"v":{"as":"hex"}}}}"#;
-    check_reading("bytes", "CREATE TABLE t (v bytea, s text)", "v IS NULL OR encode(v, 'hex') <> s", hex, bytes.prop_map(both_sides));
+    check_reading(
+        "bytes",
+        "CREATE TABLE t (v bytea, s text)",
+        "v IS NULL OR encode(v, 'hex') <> s",
+        hex,
+        bytes.prop_map(both_sides),
+    );
 }
 
 #[test]
@@ -193,7 +213,9 @@ fn arrays_are_the_servers_own() {
     let element = prop_oneof![4 => "-?[1-9][0-9]{0,12}(\\.[0-9]{1,5})?", 1 => Just("null".to_owned())];
     let flat = vec(element, 0..6).prop_map(|all| all.join(","));
     let square = (1_usize..4, 1_usize..4, vec("-?[1-9][0-9]{0,5}", 16)).prop_map(|(rows, columns, all)| {
-        let row = |row: &[String]| format!("[{}]", row.iter().take(columns).cloned().collect::<Vec<_>>().join(" , "));
+        let row = |row: &[String]| {
+            format!("[{}]", row.iter().take(columns).cloned().collect::<Vec<_>>().join(" , "))
+        };
         all.chunks(4).take(rows).map(row).collect::<Vec<_>>().join(",")
     });
     let texts = prop_oneof![flat, square].prop_map(|all| {
@@ -211,5 +233,10 @@ fn arrays_are_the_servers_own() {
 #[test]
 fn fixed_texts_are_kept_but_for_the_blanks_that_fill_them_up() {
     let texts = "[a-z äö€]{0,8}".prop_map(both_sides);
-    check("fixed", "CREATE TABLE t (v char(8), s text)", "v IS NULL OR v <> s::char(8) OR rtrim(s, ' ') <> v::text", texts);
+    check(
+        "fixed",
+        "CREATE TABLE t (v char(8), s text)",
+        "v IS NULL OR v <> s::char(8) OR rtrim(s, ' ') <> v::text",
+        texts,
+    );
 }

@@ -8,8 +8,17 @@ const KEYS: &str = r#""key":["id"],"key_from":"value","delete":"none""#;
 
 #[tokio::test]
 async fn c079_an_altered_table_costs_one_try_on_a_connection_that_knows_its_statements() {
-    for (mode, rows) in [("insert", 5), ("insert", 300), ("upsert", 5), ("upsert", 1200), ("update", 5), ("update", 1200), ("insert-ignore", 1200)] {
-        let fixture = Fixture::new("c079", "CREATE TABLE t (id integer PRIMARY KEY, note text, at timestamptz)").await;
+    for (mode, rows) in [
+        ("insert", 5),
+        ("insert", 300),
+        ("upsert", 5),
+        ("upsert", 1200),
+        ("update", 5),
+        ("update", 1200),
+        ("insert-ignore", 1200),
+    ] {
+        let fixture =
+            Fixture::new("c079", "CREATE TABLE t (id integer PRIMARY KEY, note text, at timestamptz)").await;
         let keys = if mode == "insert" { String::new() } else { format!(",{KEYS}") };
         let config = format!(r#"{{"table":{{"mode":"{mode}"{keys}}}}}"#);
         if mode == "update" {
@@ -36,7 +45,10 @@ async fn c079_an_altered_table_costs_one_try_on_a_connection_that_knows_its_stat
             // A field that the open sink does not know yet is bad for it; then it is opened anew as well.
             let stale = match sink.encode(&batch(&values)) {
                 Err(oncesink::SinkError::Bad(bad)) => {
-                    assert!(bad.iter().all(|bad| matches!(bad.reason, Reason::UnknownField | Reason::WrongType)), "{bad:?}");
+                    assert!(
+                        bad.iter().all(|bad| matches!(bad.reason, Reason::UnknownField | Reason::WrongType)),
+                        "{bad:?}"
+                    );
                     session
                 }
                 Err(other) => panic!("{other}"),
@@ -65,7 +77,9 @@ async fn c173_identity_and_generated_columns_are_found_also_after_a_later_alter(
             "CREATE TABLE t (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a integer, b integer, s integer GENERATED ALWAYS AS (a + b) STORED)",
         )
         .await;
-        let values = |a: i64| -> Vec<String> { (1..=rows).map(|id| format!(r#"{{"id":{id},"a":{a},"b":2,"s":99}}"#)).collect() };
+        let values = |a: i64| -> Vec<String> {
+            (1..=rows).map(|id| format!(r#"{{"id":{id},"a":{a},"b":2,"s":99}}"#)).collect()
+        };
         let all = |mode: &str| match mode {
             "insert" => r#"{"table":{"mode":"insert"}}"#.to_owned(),
             mode => format!(r#"{{"table":{{"mode":"{mode}",{KEYS}}}}}"#),
@@ -80,7 +94,8 @@ async fn c173_identity_and_generated_columns_are_found_also_after_a_later_alter(
         fixture.schema.execute("ALTER TABLE t ADD k integer; UPDATE t SET k = id; ALTER TABLE t ALTER k SET NOT NULL, ADD UNIQUE (k)").await;
         let by_k = r#"{"table":{"mode":"upsert","key":["k"],"key_from":"value","delete":"none"}}"#;
         let sink = fixture.open(by_k, &["t"]).await.unwrap();
-        let others: Vec<_> = (1..=rows).map(|k| format!(r#"{{"k":{k},"id":{},"a":4,"b":2}}"#, k + 100_000)).collect();
+        let others: Vec<_> =
+            (1..=rows).map(|k| format!(r#"{{"k":{k},"id":{},"a":4,"b":2}}"#, k + 100_000)).collect();
         fixture.write(&sink, &mut batch(&others)).await.unwrap();
         assert_eq!(fixture.schema.value::<i64>(&sum(4)).await, rows, "{rows}");
         // What was a plain column is generated from now on, and the other way round.
@@ -92,9 +107,11 @@ async fn c173_identity_and_generated_columns_are_found_also_after_a_later_alter(
         let refused = failure(fixture.write(&sink, &mut batch(&stale)).await.unwrap_err());
         assert_eq!(refused.class, Class::StaleCatalog, "{refused}");
         let sink = fixture.open(by_k, &["t"]).await.unwrap();
-        let again: Vec<_> = (1..=rows).map(|k| format!(r#"{{"k":{k},"id":{k},"a":5,"b":99,"s":8}}"#)).collect();
+        let again: Vec<_> =
+            (1..=rows).map(|k| format!(r#"{{"k":{k},"id":{k},"a":5,"b":99,"s":8}}"#)).collect();
         fixture.write(&sink, &mut batch(&again)).await.unwrap();
-        let right: i64 = fixture.schema.value("SELECT count(*) FROM t WHERE b = 10 AND s = 8 AND id = k").await;
+        let right: i64 =
+            fixture.schema.value("SELECT count(*) FROM t WHERE b = 10 AND s = 8 AND id = k").await;
         assert_eq!((right, fixture.schema.count("t").await), (rows, rows));
     }
 }

@@ -16,14 +16,22 @@ fn every_type_is_documented_and_every_documented_type_is_there() {
         .flat_map(|row| row[0].split(", "))
         .map(|name| name.trim_matches('`').to_owned())
         .collect();
-    assert_eq!(documented, oncesink_postgres::column_types().map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
+    assert_eq!(
+        documented,
+        oncesink_postgres::column_types().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    );
     let readings: Vec<(String, String)> = rows
         .iter()
-        .flat_map(|row| row[0].split(", ").map(|name| (name.trim_matches('`').to_owned(), row[2].replace('`', ""))))
+        .flat_map(|row| {
+            row[0].split(", ").map(|name| (name.trim_matches('`').to_owned(), row[2].replace('`', "")))
+        })
         .collect();
     for ((name, documented), (_, takes)) in readings.iter().zip(oncesink_postgres::column_types()) {
-        let expected: Vec<_> =
-            oncesink::value::Reading::ALL.into_iter().filter(|(_, reading)| takes.allows(*reading)).map(|(name, _)| name).collect();
+        let expected: Vec<_> = oncesink::value::Reading::ALL
+            .into_iter()
+            .filter(|(_, reading)| takes.allows(*reading))
+            .map(|(name, _)| name)
+            .collect();
         if !matches!(name.as_str(), "an enum" | "a domain" | "an array") {
             assert_eq!(*documented, expected.join(" "), "{name}");
         }

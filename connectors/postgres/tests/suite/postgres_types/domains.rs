@@ -23,7 +23,11 @@ async fn rules_are_the_servers_and_limits_are_ours() {
             (r#"{"id":1,"cs":["bad"]}"#, "23514"),
         ] {
             let refused = failure(fixture.put(config, &[value]).await.unwrap_err());
-            assert_eq!((refused.class, refused.sql_state.as_deref()), (Class::BadRecord, Some(state)), "{value}: {refused}");
+            assert_eq!(
+                (refused.class, refused.sql_state.as_deref()),
+                (Class::BadRecord, Some(state)),
+                "{value}: {refused}"
+            );
             assert!(!refused.message.contains("bad\""), "{refused}");
         }
         let bad = fixture.bad(config, &[r#"{"id":1,"c":"abcd"}"#, r#"{"id":1,"m":1.5}"#]).await;
@@ -35,7 +39,8 @@ async fn rules_are_the_servers_and_limits_are_ours() {
     // A rule that is added later holds at once; the sink stays open.
     let sink = fixture.open("{}", &["t"]).await.unwrap();
     fixture.schema.execute("ALTER DOMAIN must ADD CHECK (VALUE < 10)").await;
-    let refused = fixture.write(&sink, &mut crate::fixture::batch(&[r#"{"id":2,"m":11}"#])).await.unwrap_err();
+    let refused =
+        fixture.write(&sink, &mut crate::fixture::batch(&[r#"{"id":2,"m":11}"#])).await.unwrap_err();
     assert_eq!(failure(refused).sql_state.as_deref(), Some("23514"));
     assert_eq!(fixture.schema.count("t").await, 1);
 }

@@ -20,10 +20,18 @@ async fn c181_labels_are_cast_to_the_columns_own_type_and_judged_by_the_server()
             .await;
         let sink = fixture.open(config, &["t"]).await.unwrap();
         let with = |label: &str| -> Vec<_> {
-            (0..rows).map(|id| format!(r#"{{"id":{id},"state":"{}"}}"#, if id == rows / 2 { label } else { "PAID" })).collect()
+            (0..rows)
+                .map(|id| {
+                    format!(r#"{{"id":{id},"state":"{}"}}"#, if id == rows / 2 { label } else { "PAID" })
+                })
+                .collect()
         };
         let refused = failure(fixture.write(&sink, &mut batch(&with("LOST"))).await.unwrap_err());
-        assert_eq!((refused.class, refused.sql_state.as_deref()), (Class::BadRecord, Some("22P02")), "{refused}");
+        assert_eq!(
+            (refused.class, refused.sql_state.as_deref()),
+            (Class::BadRecord, Some("22P02")),
+            "{refused}"
+        );
         assert!(refused.session_alive && !refused.message.contains("LOST"), "{refused}");
         assert_eq!(fixture.schema.count("t").await, 0);
         // The same open sink takes a label that is added later.

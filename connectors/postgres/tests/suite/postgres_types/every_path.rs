@@ -8,7 +8,7 @@ const SCALARS: &[(&str, &str, &str, &str)] = &[
     ("ti", "time", r#""23:59:59.999999""#, "'23:59:59.999999'"),
     ("ti3", "time(3)", r#""00:00:00.1239""#, "'00:00:00.123'"),
     ("tz", "timetz", r#""12:34:56.5+05:30""#, "'12:34:56.5+05:30'"),
-    ("iv", "interval", r#""P1Y-2M3DT-4H5M6.5S""#, "'1 year -2 mons 3 days -04:00:00 5 min 6.5 s'"),
+    ("iv", "interval", r#""P1Y-2M3DT-4H5M6.5S""#, "'1 year -2 mons 3 days -03:54:53.5'"),
     ("iv2", "interval day to minute", r#""1 day -02:03:00""#, "'1 day -02:03:00'"),
     ("fixed", "char(5)", r#""ab""#, "'ab   '"),
     ("loosely", "bpchar", r#""ab ""#, "'ab '"),
@@ -55,11 +55,15 @@ const ARRAY_READINGS: &str = r#""columns":{"ab":{"as":"hex"}}"#;
 type Columns = [(&'static str, &'static str, &'static str, &'static str)];
 
 async fn check(stem: &str, columns: &Columns, readings: &str, mode: &str, rows: usize) {
-    let list = |part: fn(&(&str, &str, &str, &str)) -> String| columns.iter().map(part).collect::<Vec<_>>().join(", ");
+    let list = |part: fn(&(&str, &str, &str, &str)) -> String| {
+        columns.iter().map(part).collect::<Vec<_>>().join(", ")
+    };
     let fixture = Fixture::new(stem, "SELECT 1").await;
     let schema = fixture.schema.name();
-    let types = list(|(name, sort, _, _)| format!("{name} {sort}")).replace("\"Moods\"", &format!("\"{schema} Moods\""));
-    let literals = list(|(_, _, _, literal)| (*literal).to_owned()).replace("\"Moods\"", &format!("\"{schema} Moods\""));
+    let types = list(|(name, sort, _, _)| format!("{name} {sort}"))
+        .replace("\"Moods\"", &format!("\"{schema} Moods\""));
+    let literals =
+        list(|(_, _, _, literal)| (*literal).to_owned()).replace("\"Moods\"", &format!("\"{schema} Moods\""));
     let key = if mode == "insert" { "" } else { "PRIMARY KEY" };
     fixture
         .schema
@@ -72,10 +76,20 @@ async fn check(stem: &str, columns: &Columns, readings: &str, mode: &str, rows: 
         ))
         .await;
     if mode == "update" {
-        fixture.schema.execute(&format!("ALTER DOMAIN d_num DROP NOT NULL; INSERT INTO t (n) SELECT generate_series(0, {rows} - 1)")).await;
+        fixture
+            .schema
+            .execute(&format!(
+                "ALTER DOMAIN d_num DROP NOT NULL; INSERT INTO t (n) SELECT generate_series(0, {rows} - 1)"
+            ))
+            .await;
     }
-    let keys = if mode == "insert" { String::new() } else { r#","key":["n"],"key_from":"value","delete":"none""#.to_owned() };
-    let sink = fixture.open(&format!(r#"{{"table":{{"mode":"{mode}"{keys},{readings}}}}}"#), &["t"]).await.unwrap();
+    let keys = if mode == "insert" {
+        String::new()
+    } else {
+        r#","key":["n"],"key_from":"value","delete":"none""#.to_owned()
+    };
+    let sink =
+        fixture.open(&format!(r#"{{"table":{{"mode":"{mode}"{keys},{readings}}}}}"#), &["t"]).await.unwrap();
     let values = list(|(name, _, value, _)| format!("\"{name}\":{value}"));
     let values: Vec<_> = (0..rows).map(|n| format!("{{\"n\":{n},{values}}}")).collect();
     let written = fixture.write(&sink, &mut batch(&values)).await.unwrap();
@@ -87,9 +101,10 @@ async fn check(stem: &str, columns: &Columns, readings: &str, mode: &str, rows: 
     assert_eq!(found[0], expected[0], "{stem}");
     assert!(found.iter().all(|row| *row == expected[0]));
     // How many blanks there are and what kind of network it is, JSON does not tell apart from what is equal; the binary form does.
-    let exact = columns.iter().filter(|(name, ..)| !name.starts_with("absent")).map(|(name, ..)| {
-        format!("t.{name}::text IS DISTINCT FROM e.{name}::text")
-    });
+    let exact = columns
+        .iter()
+        .filter(|(name, ..)| !name.starts_with("absent"))
+        .map(|(name, ..)| format!("t.{name}::text IS DISTINCT FROM e.{name}::text"));
     let exact = exact.collect::<Vec<_>>().join(" OR ");
     let wrong: i64 = fixture.schema.value(&format!("SELECT count(*) FROM t, expected e WHERE {exact}")).await;
     assert_eq!(wrong, 0);
@@ -112,7 +127,9 @@ async fn upserted_and_updated_few_and_many() {
 
 #[tokio::test]
 async fn arrays_by_every_way() {
-    for (mode, rows) in [("insert", 3), ("insert", 501), ("upsert", 501), ("upsert", 1001), ("update", 3), ("update", 1001)] {
+    for (mode, rows) in
+        [("insert", 3), ("insert", 501), ("upsert", 501), ("upsert", 1001), ("update", 3), ("update", 1001)]
+    {
         check("arrays", ARRAYS, ARRAY_READINGS, mode, rows).await;
     }
 }

@@ -49,11 +49,17 @@ async fn c039_times_before_1970_are_exact_to_the_microsecond() {
         .iter()
         .map(|micros| format!(r#"{{"at":{micros},"n":{micros}}}"#))
         .collect();
-    fixture.put(&unit("at", "epoch-us"), &values.iter().map(String::as_str).collect::<Vec<_>>()).await.unwrap();
-    let same: i64 =
-        fixture.schema.value("SELECT count(*) FROM t WHERE (extract(epoch FROM at) * 1000000)::bigint = n").await;
+    fixture
+        .put(&unit("at", "epoch-us"), &values.iter().map(String::as_str).collect::<Vec<_>>())
+        .await
+        .unwrap();
+    let same: i64 = fixture
+        .schema
+        .value("SELECT count(*) FROM t WHERE (extract(epoch FROM at) * 1000000)::bigint = n")
+        .await;
     assert_eq!(same, 5);
-    let first: String = fixture.schema.value("SELECT (at AT TIME ZONE 'UTC')::text FROM t WHERE n = -1000001").await;
+    let first: String =
+        fixture.schema.value("SELECT (at AT TIME ZONE 'UTC')::text FROM t WHERE n = -1000001").await;
     assert_eq!(first, "1969-12-31 23:59:58.999999");
 }
 
@@ -76,8 +82,10 @@ async fn c063_clocks_that_are_changed_never_make_two_instants_one() {
         )
         .await
         .unwrap();
-    let hours: Vec<i32> =
-        fixture.schema.column("SELECT extract(hour FROM at AT TIME ZONE 'UTC')::integer FROM t ORDER BY n").await;
+    let hours: Vec<i32> = fixture
+        .schema
+        .column("SELECT extract(hour FROM at AT TIME ZONE 'UTC')::integer FROM t ORDER BY n")
+        .await;
     assert_eq!(hours, [0, 0, 1, 2]);
 }
 
@@ -89,8 +97,12 @@ async fn c127_an_infinite_time_in_the_table_is_never_decoded() {
     )
     .await;
     for mode in ["upsert", "update"] {
-        let config = format!(r#"{{"table":{{"mode":"{mode}","key":["id"],"key_from":"value","delete":"none"}}}}"#);
-        for value in [r#"{"id":"2026-11-30T00:00:00Z","n":4}"#, r#"{"id":"2026-11-30T00:00:00Z","n":5,"d":"2026-11-30"}"#] {
+        let config =
+            format!(r#"{{"table":{{"mode":"{mode}","key":["id"],"key_from":"value","delete":"none"}}}}"#);
+        for value in [
+            r#"{"id":"2026-11-30T00:00:00Z","n":4}"#,
+            r#"{"id":"2026-11-30T00:00:00Z","n":5,"d":"2026-11-30"}"#,
+        ] {
             fixture.put(&config, &[value]).await.unwrap();
         }
     }
@@ -100,13 +112,24 @@ async fn c127_an_infinite_time_in_the_table_is_never_decoded() {
 
 #[tokio::test]
 async fn c155_nanoseconds_neither_overflow_nor_round_up() {
-    let fixture = Fixture::new("nanos", "CREATE TABLE t (n integer, at timestamptz, ms timestamptz(3))").await;
+    let fixture =
+        Fixture::new("nanos", "CREATE TABLE t (n integer, at timestamptz, ms timestamptz(3))").await;
     fixture
-        .put(&unit("at", "epoch-ns"), &[r#"{"n":1,"at":9223372036854775807}"#, r#"{"n":2,"at":1700000000999999999}"#, r#"{"n":3,"at":"253402300799999999999"}"#])
+        .put(
+            &unit("at", "epoch-ns"),
+            &[
+                r#"{"n":1,"at":9223372036854775807}"#,
+                r#"{"n":2,"at":1700000000999999999}"#,
+                r#"{"n":3,"at":"253402300799999999999"}"#,
+            ],
+        )
         .await
         .unwrap();
     fixture
-        .put("{}", &[r#"{"n":4,"at":"9999-12-31T23:59:59.999999999Z","ms":"2026-11-30T23:59:59.999999999Z"}"#])
+        .put(
+            "{}",
+            &[r#"{"n":4,"at":"9999-12-31T23:59:59.999999999Z","ms":"2026-11-30T23:59:59.999999999Z"}"#],
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -118,23 +141,31 @@ async fn c155_nanoseconds_neither_overflow_nor_round_up() {
             r#"{"n":4,"at":"9999-12-31T23:59:59.999999","ms":"2026-11-30T23:59:59.999"}"#,
         ]
     );
-    let bad = fixture.bad(&unit("at", "epoch-s"), &[r#"{"at":9223372036855}"#, r#"{"at":-210866803201}"#]).await;
+    let bad =
+        fixture.bad(&unit("at", "epoch-s"), &[r#"{"at":9223372036855}"#, r#"{"at":-210866803201}"#]).await;
     assert!(bad.iter().all(|bad| bad.reason == OutOfRange), "{bad:?}");
     // The first second that the column has, and the last one that 64 bits of microseconds since 1970 reach (the column has 29 years more).
-    fixture.put(&unit("at", "epoch-s"), &[r#"{"at":9223372036854}"#, r#"{"at":-210866803200}"#]).await.unwrap();
+    fixture
+        .put(&unit("at", "epoch-s"), &[r#"{"at":9223372036854}"#, r#"{"at":-210866803200}"#])
+        .await
+        .unwrap();
 }
 
 #[test]
 fn epoch_numbers_are_what_the_server_computes_exactly() {
-    for (unit, scale, digits) in [("epoch-s", "1", 6_usize), ("epoch-ms", "1000", 3), ("epoch-us", "1000000", 0)] {
-        let number = (-62_000_000_000_i64..250_000_000_000, "[0-9]{9}", 0_usize..=9).prop_map(move |(whole, fraction, shown)| {
-            let sign = if whole < 0 { "-" } else { "" };
-            let size = whole.unsigned_abs().to_string();
-            let fraction = &fraction[..shown.min(digits)];
-            let point = if fraction.is_empty() { "" } else { "." };
-            let number = format!("{sign}{size}{point}{fraction}");
-            (number.clone(), number)
-        });
+    for (unit, scale, digits) in
+        [("epoch-s", "1", 6_usize), ("epoch-ms", "1000", 3), ("epoch-us", "1000000", 0)]
+    {
+        let number = (-62_000_000_000_i64..250_000_000_000, "[0-9]{9}", 0_usize..=9).prop_map(
+            move |(whole, fraction, shown)| {
+                let sign = if whole < 0 { "-" } else { "" };
+                let size = whole.unsigned_abs().to_string();
+                let fraction = &fraction[..shown.min(digits)];
+                let point = if fraction.is_empty() { "" } else { "." };
+                let number = format!("{sign}{size}{point}{fraction}");
+                (number.clone(), number)
+            },
+        );
         check_reading(
             "epochs",
             "CREATE TABLE t (v timestamptz, s text)",
@@ -152,15 +183,33 @@ fn signed(most: u32) -> impl Strategy<Value = String> {
 #[test]
 fn intervals_are_the_servers_own() {
     let fraction = "(\\.[0-9]{1,6})?";
-    let iso = (signed(3000), signed(40), signed(5000), signed(100_000), signed(10_000), signed(100_000), fraction)
-        .prop_map(|(y, mon, d, h, m, s, f)| format!("P{y}Y{mon}M{d}DT{h}H{m}M{s}{f}S"));
+    let iso =
+        (signed(3000), signed(40), signed(5000), signed(100_000), signed(10_000), signed(100_000), fraction)
+            .prop_map(|(y, mon, d, h, m, s, f)| format!("P{y}Y{mon}M{d}DT{h}H{m}M{s}{f}S"));
     let parts = (signed(30), signed(30), signed(30)).prop_map(|(w, d, h)| format!("P{w}W{d}DT{h}H"));
-    let plain = (signed(3000), signed(40), signed(5000), 0..1000, 0..60, 0..60, fraction, prop_oneof![Just(""), Just("-"), Just("+")])
-        .prop_map(|(y, mon, d, h, m, s, f, sign)| format!("{y} years {mon} mons {d} days {sign}{h:02}:{m:02}:{s:02}{f}"));
+    let plain = (
+        signed(3000),
+        signed(40),
+        signed(5000),
+        0..1000,
+        0..60,
+        0..60,
+        fraction,
+        prop_oneof![Just(""), Just("-"), Just("+")],
+    )
+        .prop_map(|(y, mon, d, h, m, s, f, sign)| {
+            format!("{y} years {mon} mons {d} days {sign}{h:02}:{m:02}:{s:02}{f}")
+        });
     let day = (signed(99), 0..24, 0..60).prop_map(|(d, h, m)| format!("{d} day {h:02}:{m:02}:00"));
     let texts = prop_oneof![iso, parts, plain, day].prop_map(|text| (format!("\"{text}\""), text));
     // Equality of intervals takes a month for 30 days: the text tells them apart.
-    check_reading("intervals", "CREATE TABLE t (v interval, s text)", "v IS NULL OR v::text <> s::interval::text", "{}", texts);
+    check_reading(
+        "intervals",
+        "CREATE TABLE t (v interval, s text)",
+        "v IS NULL OR v::text <> s::interval::text",
+        "{}",
+        texts,
+    );
 }
 
 #[test]
@@ -197,5 +246,11 @@ fn times_of_day_are_the_servers_own() {
     let time = (0..24, 0..60, 0..60, "(\\.[0-9]{1,6})?", prop_oneof![Just("+"), Just("-")], 0..16, 0..60)
         .prop_map(|(h, m, s, f, sign, oh, om)| format!("{h:02}:{m:02}:{s:02}{f}{sign}{oh:02}:{om:02}"))
         .prop_map(|text| (format!("\"{text}\""), text));
-    check_reading("timetz", "CREATE TABLE t (v timetz, s text)", "v IS NULL OR v <> s::timetz OR v::text <> s::timetz::text", "{}", time);
+    check_reading(
+        "timetz",
+        "CREATE TABLE t (v timetz, s text)",
+        "v IS NULL OR v <> s::timetz OR v::text <> s::timetz::text",
+        "{}",
+        time,
+    );
 }

@@ -73,7 +73,11 @@ async fn what_would_be_altered_or_guessed_is_bad() {
     let bad = fixture.bad("{}", &values).await;
     assert_eq!(bad.len(), table.len());
     for (offset, (bad, (column, value, reason))) in bad.iter().zip(table).enumerate() {
-        assert_eq!((bad.offset, bad.reason, bad.column.as_deref()), (offset as i64, *reason, Some(*column)), "{value}: {bad}");
+        assert_eq!(
+            (bad.offset, bad.reason, bad.column.as_deref()),
+            (offset as i64, *reason, Some(*column)),
+            "{value}: {bad}"
+        );
         for quoted in ["hush", "fortnight", "nnnnn", "10.1", "9999", "{1,2}"] {
             assert!(!bad.message.contains(quoted), "{bad}");
         }
@@ -91,7 +95,10 @@ async fn bytes_are_read_in_the_named_form_and_whole_payloads_are_kept() {
     fixture.write(&sink, &mut keyed(&[("k\u{1}", Some(value))])).await.unwrap();
     assert_eq!(
         fixture.rows("SELECT a, b, c, k, convert_from(v, 'UTF8') AS v FROM t").await,
-        [format!(r#"{{"a":"\\x00ff","b":"\\x00ff","c":"\\x00c3a9","k":"\\x6b01","v":{}}}"#, serde_json::Value::from(value))]
+        [format!(
+            r#"{{"a":"\\x00ff","b":"\\x00ff","c":"\\x00c3a9","k":"\\x6b01","v":{}}}"#,
+            serde_json::Value::from(value)
+        )]
     );
     for (config, expected) in [
         (r#"{"table":{"columns":{"a":{"as":"epoch-ms"}}}}"#, "does not suit column"),
@@ -108,7 +115,14 @@ async fn c119_a_text_with_a_null_character_is_bad_alone_and_bytes_keep_it() {
     let config = r#"{"table":{"columns":{"raw":{"as":"utf8"}}}}"#;
     for note in [r#""ab\u0000cd""#, r#""\u0000""#] {
         let bad = fixture
-            .bad(config, &[r#"{"id":0,"note":"x"}"#, &format!(r#"{{"id":1,"note":{note}}}"#), r#"{"id":2,"note":"y"}"#])
+            .bad(
+                config,
+                &[
+                    r#"{"id":0,"note":"x"}"#,
+                    &format!(r#"{{"id":1,"note":{note}}}"#),
+                    r#"{"id":2,"note":"y"}"#,
+                ],
+            )
             .await;
         let found: Vec<_> = bad.iter().map(|bad| (bad.offset, bad.reason, bad.column.as_deref())).collect();
         assert_eq!(found, [(1, NullCharacter, Some("note"))]);
@@ -120,7 +134,8 @@ async fn c119_a_text_with_a_null_character_is_bad_alone_and_bytes_keep_it() {
 #[tokio::test]
 async fn a_longer_name_is_never_taken_for_the_63_bytes_that_it_begins_with() {
     let name = "c".repeat(63);
-    let fixture = Fixture::new("long", &format!("CREATE TABLE t (\"{name}\" integer, id integer PRIMARY KEY)")).await;
+    let fixture =
+        Fixture::new("long", &format!("CREATE TABLE t (\"{name}\" integer, id integer PRIMARY KEY)")).await;
     let bad = fixture.bad("{}", &[&format!("{{\"{name}c\":1}}")]).await;
     assert_eq!(bad[0].reason, Reason::UnknownField);
     fixture.put("{}", &[&format!("{{\"id\":1,\"{name}\":1}}")]).await.unwrap();
@@ -140,12 +155,17 @@ async fn a_longer_name_is_never_taken_for_the_63_bytes_that_it_begins_with() {
 #[tokio::test]
 async fn null_goes_into_a_column_that_is_not_written_and_values_do_not() {
     for rows in [1, 300] {
-        let fixture = Fixture::new("unwritten", "CREATE TABLE t (id integer, cash money, spot point, r int4range)").await;
+        let fixture =
+            Fixture::new("unwritten", "CREATE TABLE t (id integer, cash money, spot point, r int4range)")
+                .await;
         let values = vec![r#"{"id":1,"cash":null,"spot":null,"r":null}"#; rows];
         fixture.put("{}", &values).await.unwrap();
         assert_eq!(fixture.schema.count("t").await, rows as i64);
         let bad = fixture.bad("{}", &[r#"{"id":1,"cash":1}"#, r#"{"spot":"(1,2)"}"#]).await;
-        assert!(bad.iter().all(|bad| bad.message.contains("is of a type that this version does not write")), "{bad:?}");
+        assert!(
+            bad.iter().all(|bad| bad.message.contains("is of a type that this version does not write")),
+            "{bad:?}"
+        );
     }
 }
 
@@ -154,10 +174,16 @@ async fn text_of_citext_is_kept() {
     let fixture = Fixture::new("citext", "SELECT 1").await;
     fixture.schema.execute("CREATE EXTENSION IF NOT EXISTS citext").await;
     let home: String = fixture.schema.value("SELECT n.nspname::text FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'citext'").await;
-    fixture.schema.execute(&format!("CREATE TABLE t (v \"{home}\".citext PRIMARY KEY, w \"{home}\".citext[])")).await;
+    fixture
+        .schema
+        .execute(&format!("CREATE TABLE t (v \"{home}\".citext PRIMARY KEY, w \"{home}\".citext[])"))
+        .await;
     let sink = fixture.open("{}", &["t"]).await.unwrap();
     fixture.write(&sink, &mut batch(&[r#"{"v":"ÄbC ","w":["X"]}"#])).await.unwrap();
-    assert_eq!(fixture.rows("SELECT v::text AS v, w[1]::text AS w FROM t").await, [r#"{"v":"ÄbC ","w":"X"}"#]);
+    assert_eq!(
+        fixture.rows("SELECT v::text AS v, w[1]::text AS w FROM t").await,
+        [r#"{"v":"ÄbC ","w":"X"}"#]
+    );
     let message = fixture.refusal(r#"{"table":{"mode":"upsert","key":["v"],"delete":"none"}}"#, "t").await;
     assert!(message.contains("two of its values can be equal and still differ"), "{message}");
     fixture.schema.execute("DROP TABLE t; DROP EXTENSION citext").await;
