@@ -60,3 +60,29 @@ async fn a_type_can_be_dropped_beside_a_connection_that_staged_rows_of_it() {
     let (sent, _) = fixture.try_on(session, &sink, &batch(&values)).await;
     assert_eq!(failure(sent.unwrap_err()).class, Class::StaleCatalog);
 }
+
+#[tokio::test]
+async fn a_type_that_makes_way_for_another_of_its_name_is_noticed() {
+    for (config, rows) in [("{}", 5), (UPSERT, 5), (UPSERT, 1500)] {
+        let fixture = Fixture::new(
+            "replaced",
+            "CREATE TYPE state_t AS ENUM ('a'); CREATE TABLE t (id integer PRIMARY KEY, state state_t)",
+        )
+        .await;
+        let values = |first: i64| -> Vec<_> {
+            (first..first + rows).map(|id| format!(r#"{{"id":{id},"state":"a"}}"#)).collect()
+        };
+        let sink = fixture.open(config, &["t"]).await.unwrap();
+        let session = fixture.commit_on(fixture.session().await, &sink, &batch(&values(0))).await.unwrap();
+        fixture
+            .schema
+            .execute(
+                "CREATE TYPE next_t AS ENUM ('b', 'a'); ALTER TABLE t ALTER state TYPE next_t USING state::text::next_t;
+                 DROP TYPE state_t; ALTER TYPE next_t RENAME TO state_t",
+            )
+            .await;
+        let sink = fixture.open(config, &["t"]).await.unwrap();
+        fixture.commit_on(session, &sink, &batch(&values(rows))).await.unwrap();
+        assert_eq!(fixture.schema.count("t").await, 2 * rows);
+    }
+}
