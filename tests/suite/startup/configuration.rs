@@ -56,7 +56,7 @@ async fn the_file() {
         ),
         wrong(
             "a later part's key",
-            &[("table = \"@t\"", "mode = \"upsert\"")],
+            &[("table = \"@t\"", "mode = \"newer-wins\"")],
             &["oncesink.toml:16: ", "mode"],
         ),
     ];
