@@ -9,6 +9,7 @@ mod basics;
 mod cases;
 mod command;
 mod dead_letters;
+mod demo;
 mod example;
 mod faults;
 mod logs;

@@ -20,18 +20,19 @@ pub(super) fn deletes(table: &Table, chosen: Chosen<'_>) -> Vec<Statement> {
     let columns = &chosen.group.columns;
     // One statement, however many keys: a key column is narrow.
     let sources = array::arrays(table, chosen, columns, usize::MAX);
-    let delete = |from: &str| match (columns.as_slice(), columns.first().and_then(|column| table.sort(*column))) {
-        ([column], Some(sort)) => {
-            let name = quote::list(table.names(&[*column]));
-            format!("DELETE FROM {} WHERE {name} = ANY ($1::{}[])", table.sql(), sort.sql)
-        }
-        _ => format!(
-            "DELETE FROM {} AS t USING {from} AS k ({}) WHERE {}",
-            table.sql(),
-            quote::list(table.names(columns)),
-            same_key(table, columns, "k")
-        ),
-    };
+    let delete =
+        |from: &str| match (columns.as_slice(), columns.first().and_then(|column| table.sort(*column))) {
+            ([column], Some(sort)) => {
+                let name = quote::list(table.names(&[*column]));
+                format!("DELETE FROM {} WHERE {name} = ANY ($1::{}[])", table.sql(), sort.sql)
+            }
+            _ => format!(
+                "DELETE FROM {} AS t USING {from} AS k ({}) WHERE {}",
+                table.sql(),
+                quote::list(table.names(columns)),
+                same_key(table, columns, "k")
+            ),
+        };
     sources
         .map(|source| {
             let sql = delete(&source.from);
