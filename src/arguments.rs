@@ -36,6 +36,8 @@ pub(crate) enum Verb {
     Demo(Demo),
     /// Create or upgrade the tables that hold the offsets
     Migrate(Migrate),
+    /// Show the first records of the topics and the row that each becomes, and write nothing
+    Preview(Preview),
     /// Show where every partition stands
     Status,
     /// Leave out the one record before which a partition stopped
@@ -118,6 +120,17 @@ pub(crate) enum Adopt {
     Next,
     /// The last offset processed
     Processed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Preview {
+    /// The sink; all of them when left out
+    #[arg(value_name = "SINK")]
+    pub(crate) sink: Option<String>,
+
+    /// Records of each topic
+    #[arg(long, value_name = "RECORDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) limit: u16,
 }
 
 #[derive(Debug, Args)]
@@ -224,6 +237,8 @@ mod tests {
             "oncesink demo child --parent 1 -- --config a.toml run",
             "oncesink migrate --print",
             "oncesink migrate --adopt next --group g",
+            "oncesink preview",
+            "oncesink preview shop --limit 20 --json",
             "oncesink status",
             "oncesink skip orders/3 --expect 18271 --reason x",
             "oncesink skip shop orders/3 --expect 18271 --reason x",
@@ -243,6 +258,8 @@ mod tests {
             "oncesink rnu",
             "oncesink demo --kills 4",
             "oncesink demo query",
+            "oncesink preview --limit 0",
+            "oncesink preview a b",
             "oncesink skip orders/3 --reason x",
             "oncesink skip orders/3 --expect 1",
             "oncesink skip --expect 1 --reason x",

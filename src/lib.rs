@@ -99,6 +99,7 @@ async fn verb_of(context: Context, verb: Verb) -> Result<Exit, Failed> {
         Verb::Run { until_end } => verbs::run::run(context, until_end).await,
         Verb::Check => verbs::check::run(&context).await,
         Verb::Migrate(migrate) => verbs::migrate::run(&context, &migrate).await,
+        Verb::Preview(preview) => verbs::preview::run(&context, &preview).await,
         Verb::Status => verbs::status::run(&context).await,
         Verb::Skip(skip) => verbs::skip::run(&context, &skip).await,
         Verb::Resume(resume) => verbs::resume::run(&context, &resume).await,

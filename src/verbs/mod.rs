@@ -5,9 +5,11 @@
 pub(crate) mod check;
 pub(crate) mod cluster;
 pub(crate) mod migrate;
+pub(crate) mod preview;
 pub(crate) mod reset;
 pub(crate) mod resume;
 pub(crate) mod run;
+pub(crate) mod sample;
 pub(crate) mod skip;
 pub(crate) mod status;
 

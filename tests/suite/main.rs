@@ -6,6 +6,7 @@
 mod architecture;
 mod attack;
 mod basics;
+mod behaviour;
 mod cases;
 mod command;
 mod dead_letters;
@@ -20,4 +21,5 @@ mod rebalance;
 mod rig;
 mod scrape;
 mod secured;
+mod sqlite;
 mod startup;

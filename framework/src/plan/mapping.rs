@@ -156,8 +156,8 @@ impl<T: Table> Mapping<T> {
                     }
                     Some(Source::KeyColumn { alone })
                 }
-                // A field of its own name is known, whatever becomes of it.
-                _ if config.by_name != Some(false) || named.is_some() => {
+                // A field of its own name is known, whatever becomes of it. `key_from` is a word on the key columns, also where others are not found by name.
+                _ if config.by_name != Some(false) || named.is_some() || self.key.contains(&index) => {
                     Some(Source::Field(self.slot_of(&column.name)))
                 }
                 _ => None,
