@@ -8,6 +8,8 @@ pub mod kafka;
 pub mod metrics;
 pub mod position;
 
+mod topics;
+pub use topics::{Pattern, Topics};
 mod record;
 pub use record::{Headers, Record, TopicPartition};
 mod batch;

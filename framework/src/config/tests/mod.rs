@@ -152,6 +152,9 @@ fn the_environment_wins_and_stays_a_string() {
     assert_eq!(sink.target.password.as_ref().unwrap().expose(), "00123");
     assert_eq!(sink.batch.rows, 5000);
     assert_eq!(sink.topics, ["orders", "returns"]);
+    let listed = "[\"orders\", \"^re.{1,9}$\"]";
+    let config_with_list = load(SIMPLE, &[("ONCESINK_SINKS__ORDERS__TOPICS", listed)]).unwrap();
+    assert_eq!(config_with_list.sinks[0].topics, ["orders", "^re.{1,9}$"]);
     assert_eq!(config.kafka.properties["security.protocol"].expose(), "ssl");
     assert_eq!(config.kafka.brokers(), "elsewhere:9092");
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:0");
