@@ -114,7 +114,10 @@ fn regex(text: &str) -> Result<Regex, String> {
 
 fn check_name(topic: &str) -> Result<(), String> {
     if topic.len() > NAME_MAX {
-        return Err(format!("a topic's name has at most {NAME_MAX} characters, this one has {}", topic.len()));
+        return Err(format!(
+            "a topic's name has at most {NAME_MAX} characters, this one has {}",
+            topic.len()
+        ));
     }
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if topic.is_empty() || topic == "." || topic == ".." || !topic.chars().all(legal) {

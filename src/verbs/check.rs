@@ -1,8 +1,10 @@
 //! `check`: what `run` looks at before it consumes anything, by itself, with a verdict a line.
 
+use std::sync::Arc;
+
 use oncesink::config::{KafkaSection, SinkSection};
-use oncesink::kafka::TopicState;
-use oncesink::{SinkError, promise, unanswered};
+use oncesink::kafka::{Monitor, MonitorError, TopicState};
+use oncesink::{SinkError, Topics, promise, unanswered};
 use serde::Serialize;
 
 use super::{Context, cluster, who};
@@ -63,10 +65,17 @@ pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
     let mut findings = Findings::default();
     for sink in &context.config.sinks {
         let before = findings.checks.len();
-        let brokers = kafka(&context.config.kafka, sink).await?;
+        let monitor = cluster::monitor(&context.config.kafka)?;
+        let topics = cluster::topics(&monitor, sink).await;
+        let brokers = kafka(&context.config.kafka, sink, &monitor, &topics).await;
         let promised = brokers.ok;
         findings.checks.push(brokers);
-        database(context, sink, promised, &mut findings).await?;
+        // Without an answer about patterns, what is named can be looked at nevertheless.
+        let topics = topics.unwrap_or_else(|_| {
+            let named = sink.topics.iter().filter(|topic| !topic.starts_with('^'));
+            named.map(|topic| topic.as_str().into()).collect()
+        });
+        database(context, sink, &topics, promised, &mut findings).await?;
         if findings.checks.iter().skip(before).all(|finding| finding.ok) {
             rehearse(context, sink, &mut findings).await?;
         }
@@ -84,14 +93,18 @@ async fn rehearse(context: &Context, sink: &SinkSection, findings: &mut Findings
     Ok(())
 }
 
-async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Failed> {
-    let monitor = cluster::monitor(section)?;
-    let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
+async fn kafka(
+    section: &KafkaSection,
+    sink: &SinkSection,
+    monitor: &Monitor,
+    topics: &Result<Vec<Arc<str>>, MonitorError>,
+) -> Finding {
     let verdict = async {
         let remedy = || unanswered(section.brokers());
         let brokers = monitor.cluster().await.map_err(|error| format!("{error}. {}", remedy()))?.brokers;
+        let topics = topics.as_ref().map_err(|error| error.to_string())?;
         let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
-        for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
+        for facts in monitor.topics(topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
             let count = match facts.state {
                 TopicState::Exists { partitions, .. } => partitions,
@@ -112,9 +125,15 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
             }
             said.push(format!("topic {name}: {count} partitions, up to {records} records"));
         }
+        let patterns = sink.topics.iter().filter(|topic| topic.starts_with('^'));
+        for pattern in patterns.filter_map(|text| Topics::parse([text]).ok()?.patterns().first().cloned()) {
+            if !topics.iter().any(|topic| pattern.matches(topic)) {
+                said.push(format!("no topic matches {} yet", pattern.text()));
+            }
+        }
         Ok(said.join("; "))
     };
-    Ok(Finding::new("kafka", section.brokers(), verdict.await))
+    Finding::new("kafka", section.brokers(), verdict.await)
 }
 
 /// Stopped partitions are no reason against a start, which tries them again; but whoever checks wants to know.
@@ -132,6 +151,7 @@ async fn stopped(context: &Context, sink: &SinkSection) -> String {
 async fn database(
     context: &Context,
     sink: &SinkSection,
+    topics: &[Arc<str>],
     promised: bool,
     findings: &mut Findings,
 ) -> Result<(), Failed> {
@@ -147,10 +167,11 @@ async fn database(
             return Ok(());
         }
     };
-    let targets = context.registry.of(sink)?.targets(sink, &who()).await.map_err(|error| match error {
-        SinkError::Failed(failure) => SinkError::Failed(failure.of_sink(&sink.name)),
-        bad => bad,
-    });
+    let targets =
+        context.registry.of(sink)?.targets(sink, topics, &who()).await.map_err(|error| match error {
+            SinkError::Failed(failure) => SinkError::Failed(failure.of_sink(&sink.name)),
+            bad => bad,
+        });
     findings.checks.push(Finding::new(
         "target",
         shown,
@@ -170,7 +191,7 @@ async fn database(
     };
     let well = promised && verdict.is_ok();
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
-    if let (true, Ok(targets)) = (well, targets) {
+    if let (true, Ok(targets)) = (well && !topics.is_empty(), targets) {
         let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();
         findings.promises.push(promise(&sink.name, &sink.group, &offsets, &tables));
     }

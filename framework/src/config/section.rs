@@ -211,9 +211,11 @@ pub(crate) fn strings(node: &Node) -> Result<Vec<(Place, String)>, String> {
 pub(crate) fn listed(text: &str) -> Result<Vec<String>, String> {
     if text.trim_start().starts_with('[') {
         // TOML wants a key in front of a list.
-        let written = toml::from_str::<std::collections::BTreeMap<String, Vec<String>>>(&format!("list = {text}"));
-        let mut list = written
-            .map_err(|_| "a list that begins with [ must be one of strings, as in the file: [\"a\", \"b\"]".to_owned())?;
+        let written =
+            toml::from_str::<std::collections::BTreeMap<String, Vec<String>>>(&format!("list = {text}"));
+        let mut list = written.map_err(|_| {
+            "a list that begins with [ must be one of strings, as in the file: [\"a\", \"b\"]".to_owned()
+        })?;
         return Ok(list.remove("list").unwrap_or_default());
     }
     Ok(text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect())

@@ -8,6 +8,7 @@
 
 mod settings;
 pub use settings::{ConsumerSettings, FORCED_PROPERTIES, GroupProtocol};
+pub(crate) use settings::{METADATA_EVERY, METADATA_INTERVAL};
 mod properties;
 pub use properties::{PropertyError, check_property, known_properties};
 mod events;

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use rdkafka::ClientConfig;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::KafkaError;
 
 use super::consumer::ClientError;
 use super::ffi::{self, AdminError, OffsetAnswer, OffsetQuery};
 use super::{ErrorCode, context};
 use crate::record::TopicPartition;
+use crate::topics::Topics;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Topics are asked about at the broker that the metadata call the controller. When that one dies, a client that reads no topic learns of another only by the
@@ -190,6 +191,25 @@ impl Monitor {
         Ok(names.iter().map(|name| topic_facts(name, found.remove(&**name))).collect())
     }
 
+    /// The topics that belong to a pattern of this list and are not named there, with their partition counts, sorted. One that the brokers cannot tell about now
+    /// is left out: it comes with a later question.
+    ///
+    /// # Errors
+    /// As [`MonitorError`] says, when there is no answer at all.
+    pub async fn matching(&self, topics: &Topics) -> Result<Vec<(Arc<str>, i32)>, MonitorError> {
+        if topics.patterns().is_empty() {
+            return Ok(Vec::new());
+        }
+        let all = self.ask(all_topics).await?;
+        let mut matching: Vec<(Arc<str>, i32)> = all
+            .into_iter()
+            .filter(|(name, _)| !topics.is_named(name) && topics.pattern_of(name).is_some())
+            .map(|(name, partitions)| (name.into(), partitions))
+            .collect();
+        matching.sort();
+        Ok(matching)
+    }
+
     /// The ends of these partitions, in their order.
     ///
     /// # Errors
@@ -262,6 +282,19 @@ impl Monitor {
             (true, Some(_)) => {}
         }
     }
+}
+
+/// Every topic that we may see, with its partition count.
+fn all_topics(client: &Client) -> Result<Vec<(String, i32)>, AdminError> {
+    let metadata = client.fetch_metadata(None, TIMEOUT).map_err(|error| AdminError {
+        code: error.rdkafka_error_code().unwrap_or(ErrorCode::Fail),
+        reason: error.to_string(),
+    })?;
+    let there = metadata.topics().iter().filter(|topic| topic.error().is_none());
+    Ok(there
+        .map(|topic| (topic.name().to_owned(), i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX)))
+        .filter(|(_, partitions)| *partitions > 0)
+        .collect())
 }
 
 fn create(config: &ClientConfig) -> Result<Client, ClientError> {

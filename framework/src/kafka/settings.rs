@@ -36,6 +36,10 @@ pub enum GroupProtocol {
     Consumer,
 }
 
+/// How often librdkafka looks for new partitions, and we for topics that match a pattern.
+pub(crate) const METADATA_INTERVAL: &str = "topic.metadata.refresh.interval.ms";
+pub(crate) const METADATA_EVERY: Duration = Duration::from_secs(10);
+
 /// What a consumer is made of.
 #[derive(Clone, Debug)]
 pub struct ConsumerSettings {
@@ -112,7 +116,7 @@ impl ConsumerSettings {
         let fetch_max = FETCH_MAX.max(self.number("message.max.bytes", MESSAGE_MAX_DEFAULT));
         config
             .set("client.id", "oncesink")
-            .set("topic.metadata.refresh.interval.ms", "10000")
+            .set(METADATA_INTERVAL, METADATA_EVERY.as_millis().to_string())
             .set("fetch.queue.backoff.ms", "5")
             .set("fetch.max.bytes", fetch_max.to_string())
             // The limit in bytes governs; this one must not be met first.

@@ -1,12 +1,14 @@
 //! A running sink: the group's assignment, the claims, and the writers.
 //!
-//! [`state`] decides over partitions, [`run`] acts; [`claimer`] and [`watch`] work beside it and decide nothing.
+//! [`state`] decides over partitions, [`run`] acts; [`claimer`], [`watch`] and [`arrivals`] work beside it and decide nothing.
 
+mod arrivals;
 mod chronicle;
 mod claimer;
 mod live;
 mod preflight;
 mod promise;
+mod reading;
 mod run;
 mod settings;
 mod sinks;

@@ -75,7 +75,8 @@ fn mistakes_are_named_with_place_key_and_remedy() {
             "oncesink.toml:4: sinks.o.topics: \"^t.*\" is named twice",
         ),
         (
-            sink("[sinks.o.tables.\"shop.ordres\"]\ntable = \"x\"").replace("[\"t\"]", "[\"shop.orders\", \"^t.*\"]"),
+            sink("[sinks.o.tables.\"shop.ordres\"]\ntable = \"x\"")
+                .replace("[\"t\"]", "[\"shop.orders\", \"^t.*\"]"),
             &[],
             "oncesink.toml:6: sinks.o.tables.\"shop.ordres\": no topic of this name stands in topics, and no pattern there matches it; did you mean \"shop.orders\"?",
         ),
