@@ -10,5 +10,6 @@ mod offsets;
 mod orphans;
 mod outage;
 mod read_only;
+mod several;
 mod sick;
 mod terminated;
