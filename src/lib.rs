@@ -44,7 +44,7 @@ pub struct Command {
 impl Command {
     /// With the connectors that come with oncesink.
     pub fn bundled() -> Self {
-        Self::default().with::<oncesink::postgres::Postgres, oncesink_postgres::Insert>()
+        Self::default().with::<oncesink::postgres::Postgres, oncesink_postgres::Tables>()
     }
 
     /// Adds a sink kind; one of the same name takes the place of an earlier one.

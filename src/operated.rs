@@ -2,8 +2,10 @@
 
 use async_trait::async_trait;
 use oncesink::config::{Secret, SinkSection};
-use oncesink::postgres::{Meaning, Moved, Postgres, PostgresConfig, Preflight, Reset, StatusRow, VerbError};
+use oncesink::postgres::{Postgres, PostgresConfig};
+use oncesink::sqlite::{Sqlite, SqliteConfig};
 use oncesink::store::Store;
+use oncesink::store::operate::{Meaning, Moved, Preflight, Reset, StatusRow, VerbError};
 use oncesink::{Failure, TopicPartition};
 
 /// A store that people operate from the command line.
@@ -14,6 +16,12 @@ use oncesink::{Failure, TopicPartition};
 pub trait Operated: Store + Sized {
     /// Schemes of its URLs, the usual one first.
     const SCHEMES: &'static [&'static str];
+
+    /// A URL as people write it.
+    const EXAMPLE: &'static str;
+
+    /// Whether one connection writes at a time, so that more writers would only wait for each other.
+    const ONE_WRITER: bool = false;
 
     /// Looks at a URL as the driver would.
     ///
@@ -49,6 +57,7 @@ pub trait Operated: Store + Sized {
 #[async_trait]
 impl Operated for Postgres {
     const SCHEMES: &'static [&'static str] = &["postgres", "postgresql"];
+    const EXAMPLE: &'static str = "postgres://app@localhost/shop";
 
     fn check_url(url: &str) -> Result<(), String> {
         oncesink::postgres::check_url(url)
@@ -72,6 +81,54 @@ impl Operated for Postgres {
 
     async fn migration_text(&self) -> Result<String, Failure> {
         self.print().await
+    }
+
+    async fn status(&self, group: &str) -> Result<Vec<StatusRow>, Failure> {
+        Self::status(self, Some(group)).await
+    }
+
+    async fn skip(&self, place: &TopicPartition, expect: i64, reason: &str) -> Result<Moved, VerbError> {
+        Self::skip(self, place, expect, reason).await
+    }
+
+    async fn resume(&self, place: &TopicPartition, reason: Option<&str>) -> Result<Moved, VerbError> {
+        Self::resume(self, place, reason).await
+    }
+
+    async fn reset(&self, reset: &Reset<'_>) -> Result<Vec<Moved>, VerbError> {
+        Self::reset(self, reset).await
+    }
+}
+
+#[async_trait]
+impl Operated for Sqlite {
+    const SCHEMES: &'static [&'static str] = &["sqlite"];
+    const EXAMPLE: &'static str = "sqlite:shop.db";
+    const ONE_WRITER: bool = true;
+
+    fn check_url(url: &str) -> Result<(), String> {
+        oncesink::sqlite::check_url(url)
+    }
+
+    fn of(sink: &SinkSection, group: &str, who: &str) -> Result<Self, Failure> {
+        if sink.target.password.is_some() {
+            return Err(Failure::fatal("a SQLite file takes no password: leave the key out"));
+        }
+        let url = sink.target.url.current().map_err(Failure::fatal)?;
+        let config = SqliteConfig::new(url).with_offsets(&sink.target.offsets);
+        Ok(Self::new(config, group)?.acting_as(who))
+    }
+
+    async fn preflight(&self) -> Result<Preflight, Failure> {
+        Self::preflight(self).await
+    }
+
+    async fn migrate(&self, adopt: Option<Meaning>) -> Result<Vec<String>, Failure> {
+        self.apply(adopt).await
+    }
+
+    async fn migration_text(&self) -> Result<String, Failure> {
+        Ok(self.print())
     }
 
     async fn status(&self, group: &str) -> Result<Vec<StatusRow>, Failure> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use oncesink::config::{Config, ConfigError, KafkaSection, Kind, SinkSection};
-use oncesink::postgres::{Meaning, Moved, Preflight, Reset, StatusRow, VerbError};
+use oncesink::store::operate::{Meaning, Moved, Preflight, Reset, StatusRow, VerbError};
 use oncesink::{ConfigSource, Failure, Sink, SinkError, SinkSettings, SinkTask, TopicPartition};
 
 use crate::exit::Failed;
@@ -87,7 +87,13 @@ struct Typed<S, K>(PhantomData<fn() -> (S, K)>);
 #[async_trait]
 impl<S: Operated, K: Sink<S>> AnyKind for Typed<S, K> {
     fn kind(&self) -> Kind {
-        Kind { name: K::KIND, schemes: S::SCHEMES, check_url: S::check_url }
+        Kind {
+            name: K::KIND,
+            schemes: S::SCHEMES,
+            example: S::EXAMPLE,
+            check_url: S::check_url,
+            one_writer: S::ONE_WRITER,
+        }
     }
 
     fn check_keys(&self, sink: &SinkSection) -> Result<(), ConfigError> {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use oncesink::plan::Config;
 use oncesink::position::{Interval, StartPolicy};
 use oncesink::postgres::{Postgres, PostgresConfig, Session};
 use oncesink::sqlx::{Connection, Executor, PgConnection};
 use oncesink::store::{Claim, Fence, Identity, Starts, Step, Store, TopicIdentity, Wanted};
 use oncesink::{Batch, Part, SliceBuilder, SliceEnd, TopicPartition};
-use oncesink_postgres::{Config, Insert};
+use oncesink_postgres::Tables;
 use oncesink_test_support::postgres::{PostgresServer, Schema};
 
 use crate::data;
@@ -21,7 +22,7 @@ const GROUP: &str = "bench";
 pub(crate) struct Bench {
     pub(crate) schema: Schema,
     store: Postgres,
-    pub(crate) sink: Insert,
+    pub(crate) sink: Tables,
     fence: Fence,
 }
 
@@ -37,7 +38,7 @@ impl Bench {
         let session = store.connect().await.expect("connecting");
         let mut tx = store.begin(session).await.expect("beginning");
         let config: Config = serde_json::from_str("{}").expect("an empty configuration");
-        let sink = Insert::open(&config, &[TOPIC.to_owned()], &mut tx).await.expect("opening the sink");
+        let sink = Tables::open(&config, &[TOPIC.to_owned()], &mut tx).await.expect("opening the sink");
         store.rollback(tx).await;
         Self { schema, store, sink, fence }
     }

@@ -50,7 +50,7 @@ pub struct Failure {
     pub class: Class,
     /// What was tried and what went wrong, for people; never a record's content.
     pub message: String,
-    /// SQLSTATE or its kin, when the server gave one. A reset, a TLS or a DNS failure has none.
+    /// SQLSTATE, or the name of SQLite's result code, when the database gave one. A reset, a TLS or a DNS failure has none.
     pub sql_state: Option<String>,
     /// For class [`Class::BadRecord`]: what the server refused.
     pub data: Option<Box<DataError>>,
@@ -106,10 +106,12 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if let Some(state) = &self.sql_state {
-            write!(f, " (SQLSTATE {state})")?;
+        match &self.sql_state {
+            // SQLite has no SQLSTATE; the names of its result codes say whose they are.
+            Some(code) if code.starts_with("SQLITE_") => write!(f, " ({code})"),
+            Some(state) => write!(f, " (SQLSTATE {state})"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -166,6 +168,14 @@ pub enum Reason {
     NullCharacter,
     /// Null in a NOT NULL column.
     NullInNotNull,
+    /// A field that is not there, for a NOT NULL column that nothing else fills.
+    MissingField,
+    /// No value for a key column.
+    NoKey,
+    /// Null for a key column.
+    NullInKey,
+    /// No row with the key of a record that updates.
+    MissingRow,
     /// A unique constraint.
     Unique,
     /// A foreign key.
@@ -196,6 +206,10 @@ impl Reason {
             Self::TooLong => "too_long",
             Self::NullCharacter => "null_character",
             Self::NullInNotNull => "null_in_not_null",
+            Self::MissingField => "missing_field",
+            Self::NoKey => "no_key",
+            Self::NullInKey => "null_in_key",
+            Self::MissingRow => "missing_row",
             Self::Unique => "unique",
             Self::ForeignKey => "foreign_key",
             Self::Check => "check",

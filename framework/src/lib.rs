@@ -21,6 +21,9 @@ pub use sink::Sink;
 mod written;
 pub use written::{Counts, Written};
 
+pub mod plan;
+pub mod value;
+
 pub mod store;
 
 mod writer;
@@ -29,7 +32,9 @@ mod supervisor;
 pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run, unanswered};
 
 pub use async_trait::async_trait;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use sqlx;
 #[cfg(feature = "postgres")]
 pub use store::postgres;
+#[cfg(feature = "sqlite")]
+pub use store::sqlite;

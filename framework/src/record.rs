@@ -156,11 +156,13 @@ impl<'a> Headers<'a> {
 
     /// The last value of a header.
     pub fn last(&self, name: &str) -> Option<&'a [u8]> {
+        self.find(name).flatten()
+    }
+
+    /// The last header of this name: its value, which may be none.
+    pub fn find(&self, name: &str) -> Option<Option<&'a [u8]>> {
         let Self { arena, spans } = *self;
-        spans
-            .iter()
-            .rev()
-            .find(|span| span.name.of(arena) == name.as_bytes())
-            .and_then(|span| span.value.map(|v| v.of(arena)))
+        let found = spans.iter().rev().find(|span| span.name.of(arena) == name.as_bytes());
+        found.map(|span| span.value.map(|value| value.of(arena)))
     }
 }

@@ -5,6 +5,8 @@ use serde::de::DeserializeOwned;
 
 use crate::batch::{Batch, Encoded};
 use crate::error::SinkError;
+use crate::plan::Preview;
+use crate::record::Record;
 use crate::store::Store;
 use crate::written::Written;
 
@@ -48,6 +50,16 @@ pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
     async fn holds_rows(&self, tx: &mut S::Tx, topic: &str) -> Result<bool, SinkError> {
         let _ = (tx, topic);
         Ok(false)
+    }
+
+    /// What a record would become, for people who look before they run; none for one that is skipped. Nothing is written.
+    ///
+    /// # Errors
+    /// Why the record is bad; `Fatal` where a sink cannot say.
+    fn preview(&self, record: &Record<'_>) -> Result<Option<Preview>, SinkError> {
+        let _ = record;
+        let message = format!("the connector {:?} cannot show what a record becomes", Self::KIND);
+        Err(crate::Failure::fatal(message).into())
     }
 
     /// Turns the batch into whatever `write` needs, without the database.

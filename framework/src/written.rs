@@ -27,7 +27,7 @@ impl Counts {
         self.records + self.skipped + self.collapsed + self.deleted
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.records += other.records;
         self.skipped += other.skipped;
         self.collapsed += other.collapsed;

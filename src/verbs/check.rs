@@ -179,7 +179,8 @@ async fn database(
             Ok(targets) => {
                 let rows: Vec<String> =
                     targets.iter().map(|(topic, target)| format!("{topic} -> {target}")).collect();
-                Ok(format!("{}; role {}; {}", preflight.server_version, preflight.role, rows.join(", ")))
+                let role = preflight.role.map(|role| format!("; role {role}")).unwrap_or_default();
+                Ok(format!("{}{role}; {}", preflight.server_version, rows.join(", ")))
             }
             Err(error) => Err(error.to_string()),
         },

@@ -1,7 +1,7 @@
 //! `migrate`: our tables in each database that the file names, or the SQL for a DBA.
 
 use oncesink::config::SinkSection;
-use oncesink::postgres::Meaning;
+use oncesink::store::operate::Meaning;
 use serde_json::json;
 
 use super::{Context, at, who};

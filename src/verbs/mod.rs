@@ -13,7 +13,7 @@ pub(crate) mod status;
 
 use oncesink::TopicPartition;
 use oncesink::config::{Config, SinkSection};
-use oncesink::postgres::{Moved, VerbError};
+use oncesink::store::operate::{Moved, VerbError};
 use serde::Serialize;
 
 use crate::exit::Failed;
@@ -38,7 +38,12 @@ impl Context {
 /// Puts the sink in front of what its database says.
 pub(crate) fn at(sink: &SinkSection, failure: oncesink::Failure) -> Failed {
     // Our own tables are all that verbs ask for.
-    let remedy = if failure.sql_state.as_deref() == Some("42P01") { ". Run: oncesink migrate" } else { "" };
+    let no_table = match failure.sql_state.as_deref() {
+        Some("42P01") => true,
+        Some("SQLITE_ERROR") => failure.message.contains("no such table"),
+        _ => false,
+    };
+    let remedy = if no_table { ". Run: oncesink migrate" } else { "" };
     Failed::preflight(format!("{}: {}: {failure}{remedy}", sink.name, sink.target.shown()))
 }
 

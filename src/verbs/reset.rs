@@ -3,8 +3,8 @@
 use oncesink::config::SinkSection;
 use oncesink::kafka::{Ends, Monitor};
 use oncesink::position::StartPolicy;
-use oncesink::postgres::{Reset as StoreReset, ResetTo};
 use oncesink::store::TopicIdentity;
+use oncesink::store::operate::{Reset as StoreReset, ResetTo};
 use oncesink::{TopicPartition, Topics};
 use serde_json::json;
 

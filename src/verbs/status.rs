@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use oncesink::TopicPartition;
 use oncesink::config::KafkaSection;
 use oncesink::kafka::Ends;
-use oncesink::postgres::StatusRow;
+use oncesink::store::operate::StatusRow;
 use serde::Serialize;
 
 use super::{Context, at, cluster};

@@ -4,17 +4,18 @@
 //! out of step, so the failure says that the session is gone and the framework drops the transaction with its connection. A future dropped in mid-COPY is
 //! the same case.
 
+use oncesink::plan::{self, RecordAt, Table as _};
 use oncesink::postgres::Tx;
 use oncesink::sqlx::encode::IsNull;
 use oncesink::sqlx::error::{BoxDynError, DatabaseError};
 use oncesink::sqlx::postgres::types::Oid;
 use oncesink::sqlx::postgres::{PgArgumentBuffer, PgDatabaseError, PgTypeInfo, Postgres};
-use oncesink::sqlx::{self, Encode, Type};
-use oncesink::{Class, Failure, SinkError, Written};
+use oncesink::sqlx::{self, Encode, Executor, Row, Type};
+use oncesink::{Batch, Class, Failure, SinkError, Written};
 
-use crate::catalog::{self, Table};
+use crate::catalog::{self, FINGERPRINTS, Present, Table};
 use crate::encode::Plan;
-use crate::statement::{Parameter, Prepared, Statement};
+use crate::statement::{Bound, Parameter, Prepared, Statement};
 
 /// Bytes of one message of a COPY.
 const SEND_BYTES: usize = 256 * 1024;
@@ -26,28 +27,101 @@ const BINARY_MISMATCH: [&str; 4] = ["22P03", "22P04", "08P01", "XX000"];
 ///
 /// # Errors
 /// The server's, by class; `StaleCatalog` when a table is no longer the one that was encoded for.
-pub(crate) async fn write(tx: &mut Tx, plan: &Plan) -> Result<Written, SinkError> {
+pub(crate) async fn write(tx: &mut Tx, batch: &Batch, plan: &Plan) -> Result<Written, SinkError> {
+    let mut now = None;
+    let mut left: usize = plan.tables.iter().map(|(_, statements)| statements.len()).sum();
     for (table, statements) in &plan.tables {
         for statement in statements {
-            send(tx, table, statement).await?;
+            left -= 1;
+            match statement {
+                Statement::Staged { create, copy, bytes, merge } => {
+                    plain(tx, table, create).await?;
+                    self::copy(tx, table, copy, bytes).await?;
+                    if left == 0 {
+                        now = Some(merge_and_look(tx, table, merge, plan).await?);
+                    } else {
+                        plain(tx, table, merge).await?;
+                    }
+                }
+                Statement::Copy { sql, bytes } => copy(tx, table, sql, bytes).await?,
+                Statement::Bound(bound) => {
+                    let done = query(bound).execute(tx.sql()).await;
+                    done.map_err(|error| failed(verb(&bound.sql), table, error))?;
+                }
+                Statement::Probe { ask, sources } => probe(tx, batch, table, ask, sources).await?,
+            }
         }
     }
-    compare(tx, plan).await?;
+    let now = match now {
+        Some(now) => now,
+        None if plan.tables.is_empty() => return Ok(plan.written.clone()),
+        None => catalog::fingerprints(tx, &oids(plan)).await?,
+    };
+    compare(plan, &now)?;
     Ok(plan.written.clone())
 }
 
-async fn send(tx: &mut Tx, table: &Table, statement: &Statement) -> Result<(), SinkError> {
-    match statement {
-        Statement::Copy { sql, bytes } => copy(tx, table, sql, bytes).await,
-        Statement::Insert { sql, parameters, bytes, prepared } => {
-            let mut query = sqlx::query(sql).persistent(*prepared == Prepared::Named);
-            for Parameter { oid, value } in parameters {
-                let bytes = value.clone().and_then(|range| bytes.get(range));
-                query = query.bind(Wire { oid: *oid, bytes });
-            }
-            query.execute(tx.sql()).await.map_err(|error| failed("INSERT INTO", table, error))?;
-            Ok(())
+fn oids(plan: &Plan) -> Vec<Oid> {
+    plan.tables.iter().map(|(table, _)| table.oid).collect()
+}
+
+/// A statement without parameters.
+async fn plain(tx: &mut Tx, table: &Table, sql: &str) -> Result<(), SinkError> {
+    tx.sql().execute(sql).await.map_err(|error| failed(verb(sql), table, error))?;
+    Ok(())
+}
+
+/// What a statement does, for a message.
+fn verb(sql: &str) -> &str {
+    let end = sql.match_indices(' ').nth(1).map_or(sql.len(), |(at, _)| at);
+    if sql.starts_with("UPDATE") { "UPDATE" } else { sql.get(..end).unwrap_or(sql) }
+}
+
+fn query(bound: &Bound) -> sqlx::query::Query<'_, Postgres, sqlx::postgres::PgArguments> {
+    let Bound { sql, parameters, bytes, prepared } = bound;
+    let mut query = sqlx::query(sql).persistent(*prepared == Prepared::Named);
+    for Parameter { oid, value } in parameters {
+        let bytes = value.clone().and_then(|range| bytes.get(range));
+        query = query.bind(Wire { oid: *oid, bytes });
+    }
+    query
+}
+
+/// The last statement of a batch and the look at the catalog behind it in one trip: neither has parameters.
+async fn merge_and_look(
+    tx: &mut Tx,
+    table: &Table,
+    merge: &str,
+    plan: &Plan,
+) -> Result<Vec<Present>, SinkError> {
+    let oids: Vec<String> = oids(plan).iter().map(|oid| oid.0.to_string()).collect();
+    let look = FINGERPRINTS.replace("$1", &format!("'{{{}}}'", oids.join(",")));
+    let both = format!("{merge}; {look}");
+    let rows =
+        tx.sql().fetch_all(both.as_str()).await.map_err(|error| failed("INSERT INTO", table, error))?;
+    Ok(rows.iter().map(Present::of).collect::<Result<_, _>>()?)
+}
+
+/// Records whose key has no row are bad.
+async fn probe(
+    tx: &mut Tx,
+    batch: &Batch,
+    table: &Table,
+    ask: &Bound,
+    sources: &[Vec<RecordAt>],
+) -> Result<(), SinkError> {
+    let rows = query(ask).fetch_all(tx.sql()).await.map_err(|error| failed("SELECT FROM", table, error))?;
+    let mut found = vec![false; sources.len()];
+    for row in rows {
+        let place: i64 = row.try_get(0)?;
+        if let Some(found) = usize::try_from(place - 1).ok().and_then(|nth| found.get_mut(nth)) {
+            *found = true;
         }
+    }
+    let missing = found.iter().zip(sources).filter(|(found, _)| !**found).flat_map(|(_, records)| records);
+    match plan::missing_rows(batch, &table.display(), missing) {
+        bad if bad.is_empty() => Ok(()),
+        bad => Err(SinkError::Bad(bad)),
     }
 }
 
@@ -114,13 +188,8 @@ fn concerned(error: &PgDatabaseError) -> String {
     if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) }
 }
 
-/// Our rows hold a lock on each table by now that shuts every ALTER out, so what is read here is what the server took our bytes for.
-async fn compare(tx: &mut Tx, plan: &Plan) -> Result<(), SinkError> {
-    if plan.tables.is_empty() {
-        return Ok(());
-    }
-    let oids: Vec<_> = plan.tables.iter().map(|(table, _)| table.oid).collect();
-    let now = catalog::fingerprints(tx, &oids).await?;
+/// Our rows hold a lock on each table by now that shuts every ALTER out, so what was read is what the server took our bytes for.
+fn compare(plan: &Plan, now: &[Present]) -> Result<(), SinkError> {
     match plan.tables.iter().find(|(table, _)| !now.iter().any(|present| present.is(table))) {
         None => Ok(()),
         Some((table, _)) => {

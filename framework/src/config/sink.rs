@@ -127,7 +127,8 @@ pub(crate) fn read(name: &str, node: Node, kinds: &[Kind], problems: &mut Proble
     let topics = section.required("topics", "[\"orders\"]", |node| Ok(node.clone()));
     let group = section.optional("group", |node| group(section::filled(node)?));
     let start = section.optional("start", policy).unwrap_or_default();
-    let writers = section.optional("writers", |node| section::integer(node, 1, 64)).unwrap_or(WRITERS);
+    let writers_at = section.place_of("writers");
+    let writers = section.optional("writers", |node| section::integer(node, 1, 64));
     let batch_node = section.take("batch");
     let memory = section.optional("memory", |node| section::bytes(node, 1 << 20, 1 << 40)).unwrap_or(MEMORY);
     let drain =
@@ -152,10 +153,23 @@ pub(crate) fn read(name: &str, node: Node, kinds: &[Kind], problems: &mut Proble
 
     let (topics, read) = topics.map(|node| read_topics(&node, problems)).unwrap_or_default();
     check_tables(&tables, &read, &path, problems);
+    let target = target.and_then(|node| target::read(Section::of(node, problems), kinds));
+    let kind = target.as_ref().and_then(|target| kinds.iter().find(|kind| kind.name == target.kind));
+    let writers = match (kind, writers) {
+        (Some(kind), Some(given)) if kind.one_writer && given > 1 => {
+            problems.add(
+                &writers_at,
+                format!("{path}.writers: kind = {:?} has one writer, since one connection writes at a time; leave the key out", kind.name),
+            );
+            1
+        }
+        (Some(kind), None) if kind.one_writer => 1,
+        (_, given) => given.unwrap_or(WRITERS),
+    };
     let limit = payload_limit(memory, writers);
     let bytes_at = batch_node.as_ref().and_then(bytes_place);
     let batch = read_batch(batch_node, limit, &path, &sink_at, problems);
-    let target = target.and_then(|node| target::read(Section::of(node, problems), kinds))?;
+    let target = target?;
     Some(SinkSection {
         name: name.to_owned(),
         topics,

@@ -21,8 +21,12 @@ pub struct Kind {
     pub name: &'static str,
     /// Schemes of the connection's URL, the usual one first.
     pub schemes: &'static [&'static str],
+    /// A URL as people write it.
+    pub example: &'static str,
     /// Looks at a URL of one of these schemes as the driver would; the message must not quote the URL.
     pub check_url: fn(&str) -> Result<(), String>,
+    /// Whether one connection writes at a time: then a sink has one writer, and `writers` above 1 is refused.
+    pub one_writer: bool,
 }
 
 /// `[sinks.<name>.target]`.
@@ -55,7 +59,10 @@ impl TargetSection {
     /// The URL without a password and without parameters, for people.
     pub fn shown(&self) -> String {
         let url = self.url.expose();
-        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let Some((scheme, rest)) = url.split_once("://") else {
+            // A file, sqlite:shop.db: no password and no parameters can stand in it.
+            return if url.starts_with("sqlite:") { url.to_owned() } else { String::new() };
+        };
         let rest = rest.split(['?', '#']).next().unwrap_or(rest);
         let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
         format!("{scheme}://{place}")
@@ -112,16 +119,16 @@ pub(crate) fn read(mut section: Section<'_>, kinds: &[Kind]) -> Option<TargetSec
 }
 
 fn check_url(url: &str, kind: &Kind) -> Result<(), String> {
-    let usual = kind.schemes.first().copied().unwrap_or_default();
+    let example = kind.example;
     match url.split_once(':') {
         Some((scheme, _)) if kind.schemes.contains(&scheme) => (kind.check_url)(url),
         Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
             Err(format!(
-                "a URL of scheme {scheme:?} does not fit kind = {:?}, which takes {usual}://...",
+                "a URL of scheme {scheme:?} does not fit kind = {:?}, which takes one like {example:?}",
                 kind.name
             ))
         }
-        _ => Err(format!("this is no URL; write for instance \"{usual}://app@localhost/shop\"")),
+        _ => Err(format!("this is no URL; write for instance {example:?}")),
     }
 }
 

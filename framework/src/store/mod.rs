@@ -14,8 +14,16 @@ use crate::error::{CommitFailure, Failure};
 use crate::position::{Interval, StartPolicy};
 use crate::record::TopicPartition;
 
+mod bookkeeping;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod driver;
+mod judge;
+pub mod operate;
+
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 /// Who owns a row: written by a claim or a settle, compared by every advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -192,6 +200,14 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// `Fatal`, naming every object that a person must mend and what helps.
     async fn verify(&self) -> Result<String, Failure>;
+
+    /// Makes this process the one that may claim, where a database takes only one: asked once, before a sink joins its group.
+    ///
+    /// # Errors
+    /// `Fatal`, naming the process that has it.
+    async fn take_possession(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Identifies a session on the server.
     fn session_id(session: &Self::Session) -> Self::SessionId;

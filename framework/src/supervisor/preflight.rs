@@ -66,6 +66,9 @@ pub async fn check<S: Store, K: Sink<S>>(
         named.chain(matching.iter().map(|(name, _)| name)).map(|name| name.to_string()).collect();
     let opened = patiently(wait, "the database", || opened::<S, K>(settings, store, config, &names)).await?;
     let offsets = patiently(wait, "the database", || store.verify()).await?;
+    if wait {
+        patiently(wait, "the database", || store.take_possession()).await?;
+    }
     let identity = Identity {
         group: Arc::clone(&settings.group),
         sink: Arc::clone(&settings.name),

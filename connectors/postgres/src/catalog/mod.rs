@@ -1,4 +1,4 @@
-//! The live catalog: the table behind a name, its columns, and what a role may do.
+//! The live catalog: the table behind a name, its columns, its keys, and what a role may do.
 //!
 //! Invariant: what was read is identified by a fingerprint that is compared again inside every transaction, after the rows were sent and while our lock on
 //! the table shuts every ALTER out. A binary COPY declares no types: without that comparison a changed column could take our bytes for something else.
@@ -6,12 +6,15 @@
 mod kind;
 mod read;
 
-use std::sync::Arc;
-
+use oncesink::Reason;
+use oncesink::plan::{self, Cell};
 use oncesink::sqlx::postgres::types::Oid;
+use oncesink::value::{Fault, Form};
 
 pub(crate) use kind::{Kind, NumericBounds};
-pub(crate) use read::{fingerprints, read};
+pub(crate) use read::{FINGERPRINTS, Needs, Present, fingerprints, read};
+
+use crate::value;
 
 /// A table that rows can go to.
 #[derive(Debug)]
@@ -20,50 +23,118 @@ pub(crate) struct Table {
     pub(crate) schema: String,
     pub(crate) name: String,
     /// All columns that are not dropped, in the table's order.
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<plan::Column>,
+    /// By column: its type, when this sink writes it.
+    pub(crate) kinds: Vec<Option<Kind>>,
     /// Object id, and per column name, type, type modifier, nullability and generation.
     pub(crate) fingerprint: String,
     /// Row level security holds for our role: COPY is refused by the server, INSERT is not.
     pub(crate) row_security: bool,
+    /// Our role may make temporary tables.
+    pub(crate) may_stage: bool,
+    /// Some column is an identity that takes values only when told to.
+    pub(crate) overriding: bool,
+    /// The columns of each unique index that no expression, predicate or late check weakens.
+    pub(crate) unique: Vec<Vec<String>>,
+    /// Columns whose collation takes different texts for equal.
+    pub(crate) loose: Vec<String>,
 }
 
 impl Table {
-    /// Schema and table as people write them.
-    pub(crate) fn display(&self) -> String {
-        format!("{}.{}", self.schema, self.name)
-    }
-
     /// Schema and table in SQL.
     pub(crate) fn sql(&self) -> String {
         format!("{}.{}", crate::quote::identifier(&self.schema), crate::quote::identifier(&self.name))
     }
+
+    /// The type of a column that is written.
+    pub(crate) fn kind(&self, column: usize) -> Option<Kind> {
+        self.kinds.get(column).copied().flatten()
+    }
+
+    /// The names of columns.
+    pub(crate) fn names<'t>(&'t self, columns: &'t [usize]) -> impl Iterator<Item = &'t str> + 't {
+        columns.iter().filter_map(|index| self.columns.get(*index)).map(|column| column.name.as_str())
+    }
 }
 
-/// A column, and whether a field can be mapped to it.
-#[derive(Debug)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    pub(crate) target: Target,
-    /// Null in it is a bad record. False where a BEFORE trigger may still fill the column: then the server decides.
-    pub(crate) not_null: bool,
-    /// A record must carry it: not null, and nothing else would fill it.
-    pub(crate) required: bool,
-    /// The type as Postgres writes it, for people.
-    pub(crate) type_name: String,
-    /// Whether our role may INSERT into it.
-    pub(crate) insertable: bool,
-}
+impl plan::Table for Table {
+    fn display(&self) -> String {
+        format!("{}.{}", self.schema, self.name)
+    }
 
-/// What a column takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// Values of a supported type.
-    Typed(Kind),
-    /// A type that this version does not write: fine as long as no record carries the field.
-    Unsupported,
-    /// Written by the server only.
-    GeneratedAlways,
-}
+    fn columns(&self) -> &[plan::Column] {
+        &self.columns
+    }
 
-/// A table shared by the topics that go to it and by the statements of a batch.
-pub(crate) type SharedTable = Arc<Table>;
+    fn encode(&self, column: usize, cell: Cell<'_>, form: &Form, out: &mut Vec<u8>) -> Result<(), Fault> {
+        match self.kind(column) {
+            Some(kind) => value::encode(kind, cell, form, out),
+            None => Err(Fault::new(Reason::WrongType, "a value")),
+        }
+    }
+
+    fn key_form(&self, column: usize, encoded: &[u8], out: &mut Vec<u8>) {
+        match self.kind(column) {
+            Some(kind) => value::key_form(kind, encoded, out),
+            None => out.extend_from_slice(encoded),
+        }
+    }
+
+    fn check_key(&self, columns: &[usize]) -> Result<(), String> {
+        let table = plan::Table::display(self);
+        for index in columns {
+            let Some(column) = self.columns.get(*index) else { continue };
+            if !self.kind(*index).is_some_and(value::can_be_key) {
+                return Err(format!(
+                    "key column {table}.{} is {}: two of its values can be equal and still differ, or it is not written at all",
+                    column.name, column.type_name
+                ));
+            }
+            if self.loose.contains(&column.name) {
+                return Err(format!(
+                    "key column {table}.{} has a nondeterministic collation, which takes different texts for one key",
+                    column.name
+                ));
+            }
+        }
+        let mut wanted: Vec<&str> = self.names(columns).collect();
+        wanted.sort_unstable();
+        let same = |index: &&Vec<String>| {
+            let mut names: Vec<&str> = index.iter().map(String::as_str).collect();
+            names.sort_unstable();
+            names == wanted
+        };
+        if self.unique.iter().any(|index| same(&index)) {
+            return Ok(());
+        }
+        let keys: Vec<_> = self.unique.iter().map(|index| format!("({})", index.join(", "))).collect();
+        let has =
+            if keys.is_empty() { "it has none".to_owned() } else { format!("it has {}", keys.join(", ")) };
+        let columns = crate::quote::list(self.names(columns));
+        Err(format!(
+            "key = ({}): table {table} has no unique index on exactly these columns, immediate and without a condition ({has}). ALTER TABLE {} ADD PRIMARY KEY ({columns}), or name another key",
+            wanted.join(", "),
+            self.sql()
+        ))
+    }
+
+    fn json_types(&self) -> &'static str {
+        "json or jsonb"
+    }
+
+    fn grant(&self, column: &str) -> Option<String> {
+        Some(format!("GRANT INSERT ({}) ON {} TO ...", crate::quote::identifier(column), self.sql()))
+    }
+
+    fn sql_state(&self, reason: Reason) -> Option<&'static str> {
+        Some(match reason {
+            Reason::NullInNotNull | Reason::MissingField => "23502",
+            Reason::TooLong => "22001",
+            Reason::OutOfRange => "22003",
+            Reason::NullCharacter => "22021",
+            Reason::NotANumber => "22P02",
+            Reason::NotATime => "22007",
+            _ => return None,
+        })
+    }
+}

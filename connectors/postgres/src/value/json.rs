@@ -2,7 +2,9 @@
 //!
 //! Must not: change a byte; what passes is sent as it was received.
 
-use super::{Decimal, Fault, numeric, string};
+use oncesink::value::{Decimal, Fault, null_character, unicode};
+
+use super::numeric;
 
 /// Whether the server will take this value into a jsonb column.
 pub(super) fn check(raw: &str) -> Result<(), Fault> {
@@ -23,8 +25,8 @@ fn escapes(mut bytes: &[u8]) -> Result<(), Fault> {
     while let Some(at) = bytes.iter().position(|byte| *byte == b'\\') {
         let escape = bytes.get(at..).unwrap_or_default();
         bytes = match escape {
-            [_, b'u', ..] => match string::unicode(escape)? {
-                ('\0', _) => return Err(string::null_character()),
+            [_, b'u', ..] => match unicode(escape)? {
+                ('\0', _) => return Err(null_character()),
                 (_, rest) => rest,
             },
             [_, _, rest @ ..] => rest,

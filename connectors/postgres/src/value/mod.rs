@@ -1,64 +1,43 @@
-//! One JSON value into one column: bytes in Postgres' binary form, or the reason why not.
+//! One value into one column: bytes in Postgres' binary form, or the reason why not.
 //!
 //! Invariant: what the column would give back means exactly what the record says. Must not: quote a value in a message.
 
-mod decimal;
-mod float;
-mod integer;
 mod json;
 mod numeric;
-mod string;
-mod time;
-mod wall;
-
-use std::borrow::Cow;
 
 use oncesink::Reason;
+use oncesink::plan::{Cell, Takes};
+use oncesink::value::{self, Fault, Form, TextRule};
 
 use crate::catalog::Kind;
-use decimal::Decimal;
 
-pub(crate) use time::Zone;
+/// Days and microseconds from 1970-01-01 to 2000-01-01, where Postgres begins to count.
+const DAYS: i64 = 10_957;
+const MICROS: i64 = DAYS * value::DAY;
 
-/// Why a value does not fit; the text completes "field x: ... does not fit column y".
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) reason: Reason,
-    pub(crate) what: Cow<'static, str>,
-}
-
-impl Fault {
-    pub(crate) fn new(reason: Reason, what: impl Into<Cow<'static, str>>) -> Self {
-        Self { reason, what: what.into() }
-    }
-}
-
-/// The value is JSON null.
-pub(crate) fn is_null(raw: &str) -> bool {
-    raw == "null"
-}
-
-/// Appends a value's bytes, without a length. `raw` is one JSON value, already checked for syntax, without blanks around it, and not null. What was
-/// appended before a fault is the caller's to cut off.
-pub(crate) fn encode(kind: Kind, zone: Option<&Zone>, raw: &str, out: &mut Vec<u8>) -> Result<(), Fault> {
+/// Appends a value's bytes, without a length. What was appended before a fault is the caller's to cut off.
+pub(crate) fn encode(kind: Kind, cell: Cell<'_>, form: &Form, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let Cell::Json(raw) = cell else {
+        return Err(Fault::new(Reason::WrongType, "a value that is no JSON"));
+    };
     match kind {
-        Kind::SmallInt => out.extend_from_slice(&integer::encode::<i16>(&number(raw)?)?.to_be_bytes()),
-        Kind::Integer => out.extend_from_slice(&integer::encode::<i32>(&number(raw)?)?.to_be_bytes()),
-        Kind::BigInt => out.extend_from_slice(&integer::encode::<i64>(&number(raw)?)?.to_be_bytes()),
-        Kind::Real => out.extend_from_slice(&float::real(&number(raw)?)?.to_be_bytes()),
-        Kind::Double => out.extend_from_slice(&float::double(&number(raw)?)?.to_be_bytes()),
-        Kind::Numeric(bounds) => numeric::encode(decimal(&number(raw)?)?, bounds, out)?,
-        Kind::Text => string::encode(raw, None, out)?,
-        Kind::Varchar(limit) => string::encode(raw, limit, out)?,
-        Kind::Boolean => out.push(boolean(raw)?),
-        Kind::Uuid => out.extend_from_slice(&uuid(raw)?),
+        Kind::SmallInt => out.extend_from_slice(&value::integer::<i16>(&value::number(raw)?)?.to_be_bytes()),
+        Kind::Integer => out.extend_from_slice(&value::integer::<i32>(&value::number(raw)?)?.to_be_bytes()),
+        Kind::BigInt => out.extend_from_slice(&value::integer::<i64>(&value::number(raw)?)?.to_be_bytes()),
+        Kind::Real => out.extend_from_slice(&value::real(&value::number(raw)?)?.to_be_bytes()),
+        Kind::Double => out.extend_from_slice(&value::double(&value::number(raw)?)?.to_be_bytes()),
+        Kind::Numeric(bounds) => numeric::encode(value::decimal(&value::number(raw)?)?, bounds, out)?,
+        Kind::Text => TextRule::default().append(raw, form.reading, out)?,
+        Kind::Varchar(limit) => TextRule { limit, ..TextRule::default() }.append(raw, form.reading, out)?,
+        Kind::Boolean => out.push(u8::from(value::boolean(raw)?)),
+        Kind::Uuid => out.extend_from_slice(&value::uuid(raw)?),
         Kind::TimestampTz(digits) => {
-            out.extend_from_slice(&time::instant(&text(raw)?, digits, zone)?.to_be_bytes())
+            out.extend_from_slice(&since_2000(value::instant(raw, digits, form)?)?.to_be_bytes())
         }
         Kind::Timestamp(digits) => {
-            out.extend_from_slice(&time::wall(&text(raw)?, digits, zone)?.to_be_bytes())
+            out.extend_from_slice(&since_2000(value::wall(raw, digits, form)?)?.to_be_bytes())
         }
-        Kind::Date => out.extend_from_slice(&time::date(&text(raw)?)?.to_be_bytes()),
+        Kind::Date => out.extend_from_slice(&days_since_2000(value::date(raw, form)?)?.to_be_bytes()),
         Kind::Json => out.extend_from_slice(raw.as_bytes()),
         Kind::Jsonb => {
             json::check(raw)?;
@@ -69,53 +48,53 @@ pub(crate) fn encode(kind: Kind, zone: Option<&Zone>, raw: &str, out: &mut Vec<u
     Ok(())
 }
 
-/// What kind of JSON value this is, for a message.
-pub(crate) fn shape(raw: &str) -> &'static str {
-    match raw.as_bytes().first() {
-        Some(b'"') => "a string",
-        Some(b'{') => "an object",
-        Some(b'[') => "an array",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
+/// What kind of values a column of this type takes, as far as the file's keys depend on it.
+pub(crate) const fn takes(kind: Kind) -> Takes {
+    match kind {
+        Kind::TimestampTz(_) | Kind::Timestamp(_) | Kind::Date => Takes::Time,
+        Kind::Text | Kind::Varchar(_) => Takes::Text,
+        Kind::Json | Kind::Jsonb => Takes::Json,
+        _ => Takes::Plain,
     }
 }
 
-fn wrong_type(raw: &str) -> Fault {
-    Fault::new(Reason::WrongType, shape(raw))
+/// Whether equal values have one [`key_form`]. JSON has no such form: 1 and 1.0 are equal inside a jsonb.
+pub(crate) const fn can_be_key(kind: Kind) -> bool {
+    !matches!(kind, Kind::Json | Kind::Jsonb)
 }
 
-/// The text of a number: as JSON writes it, or inside a string.
-fn number(raw: &str) -> Result<Cow<'_, str>, Fault> {
-    match raw.as_bytes().first() {
-        Some(b'"') => string::unescape(raw),
-        Some(b'-' | b'0'..=b'9') => Ok(Cow::Borrowed(raw)),
-        _ => Err(wrong_type(raw)),
+/// Appends a form that is the same for values that Postgres takes for equal.
+pub(crate) fn key_form(kind: Kind, encoded: &[u8], out: &mut Vec<u8>) {
+    match kind {
+        Kind::Numeric(_) => numeric::key_form(encoded, out),
+        // Zero has two signs.
+        Kind::Real | Kind::Double
+            if encoded.first() == Some(&0x80) && encoded.iter().skip(1).all(|byte| *byte == 0) =>
+        {
+            out.resize(out.len() + encoded.len(), 0);
+        }
+        _ => out.extend_from_slice(encoded),
     }
 }
 
-fn decimal(text: &str) -> Result<Decimal<'_>, Fault> {
-    Decimal::parse(text).ok_or(Fault::new(Reason::NotANumber, "a string that is no number"))
+/// Years that a timestamp holds: 4713 BC to 294276 AD.
+fn since_2000(micros: i64) -> Result<i64, Fault> {
+    const FIRST: i64 = -211_813_488_000_000_000;
+    const BEYOND: i64 = 9_223_371_331_200_000_000;
+    micros.checked_sub(MICROS).filter(|micros| (FIRST..BEYOND).contains(micros)).ok_or_else(out_of_range)
 }
 
-/// The content of a JSON string.
-fn text(raw: &str) -> Result<Cow<'_, str>, Fault> {
-    if raw.starts_with('"') { string::unescape(raw) } else { Err(wrong_type(raw)) }
+/// Years that a date holds: 4713 BC to 5874897 AD.
+fn days_since_2000(days: i64) -> Result<i32, Fault> {
+    const FIRST: i64 = -2_451_545;
+    const BEYOND: i64 = 2_145_031_949;
+    let days =
+        days.checked_sub(DAYS).filter(|days| (FIRST..BEYOND).contains(days)).ok_or_else(out_of_range)?;
+    i32::try_from(days).map_err(|_| out_of_range())
 }
 
-fn boolean(raw: &str) -> Result<u8, Fault> {
-    match raw {
-        "true" => Ok(1),
-        "false" => Ok(0),
-        _ => Err(wrong_type(raw)),
-    }
-}
-
-/// Hyphenated, plain or in braces, in either case, as Postgres reads them.
-fn uuid(raw: &str) -> Result<[u8; 16], Fault> {
-    let text = text(raw)?;
-    let parsed = uuid::Uuid::try_parse(&text).ok().filter(|_| !text.starts_with("urn:"));
-    parsed.map(uuid::Uuid::into_bytes).ok_or(Fault::new(Reason::WrongType, "a string that is no UUID"))
+fn out_of_range() -> Fault {
+    Fault::new(Reason::OutOfRange, "a time out of range")
 }
 
 #[cfg(test)]

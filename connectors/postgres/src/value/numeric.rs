@@ -3,9 +3,8 @@
 //!
 //! Invariant: digits that the column would cut are a fault. The display scale is the one written, as it would be for the same number in text form.
 
-use oncesink::Reason;
+use oncesink::value::{Decimal, Fault};
 
-use super::{Decimal, Fault};
 use crate::catalog::NumericBounds;
 
 /// Digits before the point that any numeric can hold.
@@ -44,20 +43,23 @@ pub(super) fn encode(
 
 /// Whether a numeric of these bounds, or any numeric, holds the value as it is.
 pub(super) fn check(value: &Decimal<'_>, bounds: Option<NumericBounds>) -> Result<(), Fault> {
-    let (Some(high), Some(low)) = (value.integer_digits(), value.fraction_digits()) else {
-        return Ok(());
-    };
     let (integer_max, fraction_max) = match bounds {
         Some(NumericBounds { precision, scale }) => (precision - scale, scale),
         None => (INTEGER_DIGITS_MAX, FRACTION_DIGITS_MAX),
     };
-    if high > integer_max {
-        return Err(Fault::new(Reason::OutOfRange, "a number out of range"));
+    value.within(integer_max, fraction_max)
+}
+
+/// Where the display scale stands, in which equal numbers may differ.
+const SCALE: std::ops::Range<usize> = 6..8;
+
+/// The number without its display scale.
+pub(super) fn key_form(encoded: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(encoded);
+    if let Some(scale) = out.get_mut(start + SCALE.start..start + SCALE.end) {
+        scale.fill(0);
     }
-    if low > fraction_max {
-        return Err(Fault::new(Reason::Inexact, "a number with more digits than the scale"));
-    }
-    Ok(())
 }
 
 fn header(digits: u16, weight: i16, sign: u16, scale: u16, out: &mut Vec<u8>) {

@@ -1,5 +1,7 @@
 //! Tables: a JSON value and a type, and the bytes or the reason that come of them. The server's own reading of the bytes is tested in `tests/suite`.
 
+use oncesink::value::Zone;
+
 use super::*;
 use crate::catalog::NumericBounds;
 
@@ -8,9 +10,9 @@ fn bytes(kind: Kind, raw: &str) -> Result<Vec<u8>, Reason> {
 }
 
 fn with_zone(kind: Kind, zone: Option<&str>, raw: &str) -> Result<Vec<u8>, Reason> {
-    let zone = zone.map(|name| Zone::find(name).unwrap());
+    let form = Form { reading: None, zone: zone.map(|name| Zone::find(name).unwrap()) };
     let mut out = Vec::new();
-    encode(kind, zone.as_ref(), raw, &mut out).map(|()| out).map_err(|fault| fault.reason)
+    encode(kind, Cell::Json(raw), &form, &mut out).map(|()| out).map_err(|fault| fault.reason)
 }
 
 fn check<T: Into<i128> + Copy + std::fmt::Debug>(kind: Kind, table: &[(&str, Result<T, Reason>)]) {

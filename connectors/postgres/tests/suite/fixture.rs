@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use oncesink::plan::Config;
 use oncesink::postgres::{Postgres, PostgresConfig, Session, Tx};
 use oncesink::store::Store;
 use oncesink::{BadRecord, Batch, Failure, Part, SinkError, SliceBuilder, TopicPartition, Written};
-use oncesink_postgres::{Config, Insert};
+use oncesink_postgres::Tables;
 use oncesink_test_support::Servers;
 use oncesink_test_support::postgres::Schema;
 
@@ -38,11 +39,11 @@ impl Fixture {
     }
 
     /// A sink for these topics; the keys as JSON.
-    pub(crate) async fn open(&self, config: &str, topics: &[&str]) -> Result<Insert, SinkError> {
+    pub(crate) async fn open(&self, config: &str, topics: &[&str]) -> Result<Tables, SinkError> {
         let config: Config = serde_json::from_str(config).unwrap();
         let topics: Vec<_> = topics.iter().map(|topic| (*topic).to_owned()).collect();
         let mut tx = self.begin().await;
-        let opened = Insert::open(&config, &topics, &mut tx).await;
+        let opened = Tables::open(&config, &topics, &mut tx).await;
         self.store.rollback(tx).await;
         opened
     }
@@ -59,7 +60,7 @@ impl Fixture {
     }
 
     /// Encodes, writes, guards and commits.
-    pub(crate) async fn write(&self, sink: &Insert, batch: &mut Batch) -> Result<Written, SinkError> {
+    pub(crate) async fn write(&self, sink: &Tables, batch: &mut Batch) -> Result<Written, SinkError> {
         batch.set_encoded(sink.encode(batch)?);
         let mut tx = self.begin().await;
         match sink.write(&mut tx, batch).await {
@@ -79,7 +80,7 @@ impl Fixture {
     pub(crate) async fn try_on(
         &self,
         session: Session,
-        sink: &Insert,
+        sink: &Tables,
         batch: &Batch,
     ) -> (Result<Written, SinkError>, Option<Session>) {
         let mut tx = self.store.begin(session).await.unwrap();
@@ -127,6 +128,15 @@ pub(crate) fn failure(error: SinkError) -> Failure {
 /// Values of topic `t`, partition 0, from offset 0.
 pub(crate) fn batch<V: AsRef<[u8]>>(values: &[V]) -> Batch {
     Batch::new(vec![part("t", 0, values.iter().map(|value| Some(value.as_ref())))])
+}
+
+/// Records of topic `t`, partition 0, from offset 0: key and value.
+pub(crate) fn keyed(records: &[(&str, Option<&str>)]) -> Batch {
+    let mut slice = SliceBuilder::new(TopicPartition::new("t", 0), 0);
+    for (offset, (key, value)) in records.iter().enumerate() {
+        slice.push(offset as i64, Some(0), None, Some(key.as_bytes()), value.map(str::as_bytes), []);
+    }
+    Batch::new(vec![Part::whole(Arc::new(slice.build()))])
 }
 
 /// Values of one partition, from offset 0; none is a tombstone.

@@ -5,6 +5,7 @@
 
 mod fields;
 mod fixture;
+mod modes;
 mod names;
 mod paths;
 mod properties;

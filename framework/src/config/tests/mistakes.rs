@@ -302,7 +302,7 @@ fn mistakes_are_named_with_place_key_and_remedy() {
         (
             target("").replace("postgres://h", "mysql://h"),
             &[],
-            "oncesink.toml:7: sinks.o.target.url: a URL of scheme \"mysql\" does not fit kind = \"ledger\", which takes postgres://...",
+            "oncesink.toml:7: sinks.o.target.url: a URL of scheme \"mysql\" does not fit kind = \"ledger\", which takes one like \"postgres://app@localhost/shop\"",
         ),
         (
             target("").replace("postgres://h/d", "/var/run"),

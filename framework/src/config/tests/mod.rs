@@ -39,9 +39,19 @@ impl KafkaProperties for Properties {
     }
 }
 
+const fn kind(
+    name: &'static str,
+    schemes: &'static [&'static str],
+    example: &'static str,
+    one_writer: bool,
+) -> Kind {
+    Kind { name, schemes, example, check_url: |_| Ok(()), one_writer }
+}
+
 const KINDS: &[Kind] = &[
-    Kind { name: "postgres", schemes: &["postgres", "postgresql"], check_url: |_| Ok(()) },
-    Kind { name: "ledger", schemes: &["postgres", "postgresql"], check_url: |_| Ok(()) },
+    kind("postgres", &["postgres", "postgresql"], "postgres://app@localhost/shop", false),
+    kind("ledger", &["postgres", "postgresql"], "postgres://app@localhost/shop", false),
+    kind("sqlite", &["sqlite"], "sqlite:shop.db", true),
 ];
 
 fn environment(variables: &[(&str, &str)]) -> Environment {

@@ -70,9 +70,9 @@ fn a_third_partys_mistakes() {
             "oncesink.toml:8: sinks.o.target.largest_cents: expected i64, found a string",
         ),
         (
-            "largest_cents = 1\nmode = \"upsert\"",
+            "largest_cents = 1\nmode = \"newer-wins\"",
             &[],
-            "oncesink.toml:9: sinks.o.target.mode: \"upsert\" is not known yet: it is planned for a later version",
+            "oncesink.toml:9: sinks.o.target.mode: \"newer-wins\" is not known yet: it is planned for a later version",
         ),
         (
             "largest_cents = 1\nmode = \"apend\"",
@@ -107,4 +107,30 @@ fn a_third_partys_mistakes() {
     ] {
         assert_eq!(ledger(lines, variables).expect_err(expected).to_string(), expected, "{lines}");
     }
+}
+
+#[test]
+fn a_kind_with_one_writer_takes_no_more() {
+    let file = |writers: &str, kind: &str, url: &str| {
+        load(
+            &format!(
+                "[kafka]\nbrokers = \"b:1\"\n[sinks.o]\ntopics = [\"t\"]\n{writers}\n[sinks.o.target]\nkind = \"{kind}\"\nurl = \"{url}\"\n"
+            ),
+            &[],
+        )
+    };
+    let writers = |writers, kind, url| file(writers, kind, url).unwrap().sinks[0].writers;
+    assert_eq!(writers("", "sqlite", "sqlite:shop.db"), 1);
+    assert_eq!(writers("writers = 1", "sqlite", "sqlite:///srv/shop.db"), 1);
+    assert_eq!(writers("", "postgres", "postgres://h/d"), 2);
+    let refused = file("writers = 2", "sqlite", "sqlite:shop.db").unwrap_err().to_string();
+    assert!(
+        refused.contains("oncesink.toml:5: sinks.o.writers: kind = \"sqlite\" has one writer"),
+        "{refused}"
+    );
+    let shown = |url| file("", "sqlite", url).unwrap().sinks[0].target.shown();
+    assert_eq!(shown("sqlite:shop.db"), "sqlite:shop.db");
+    assert_eq!(shown("sqlite:///srv/shop.db"), "sqlite:///srv/shop.db");
+    let scheme = file("", "sqlite", "postgres://h/d").unwrap_err().to_string();
+    assert!(scheme.contains("which takes one like \"sqlite:shop.db\""), "{scheme}");
 }

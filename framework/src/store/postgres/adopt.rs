@@ -2,8 +2,6 @@
 //!
 //! Invariant: asked, not guessed: whether its offset is the next to read or the last processed. The old table stays, under another name.
 
-use std::fmt;
-
 use sqlx::Executor;
 
 use super::Postgres;
@@ -11,43 +9,8 @@ use super::control::Control;
 use super::migrate::exists;
 use super::names::{qualified, quote};
 use crate::error::Failure;
-use crate::position::after;
-
-/// What the offsets of the old table mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
-    /// The next offset to read, as here.
-    Next,
-    /// The last offset that was processed.
-    Processed,
-}
-
-impl Meaning {
-    /// By how much a stored number falls short of the next offset to read.
-    fn shortfall(self) -> i64 {
-        match self {
-            Self::Next => 0,
-            Self::Processed => after(0),
-        }
-    }
-}
-
-impl fmt::Display for Meaning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Next => "their offset was the next to read",
-            Self::Processed => "their offset was the last processed",
-        })
-    }
-}
-
-/// What a person is asked.
-pub(super) fn question(table: &str) -> String {
-    format!(
-        "{table} is a table of the three-column recipe (topic, partition_id, last_offset). Say what its offset means, and whose it is: \
-         oncesink migrate --adopt next|processed --group G. It is then renamed and its rows are copied"
-    )
-}
+use crate::store::bookkeeping;
+use crate::store::operate::Meaning;
 
 /// Renames the old table out of the way; from here on nobody writes to it until the transaction ends.
 pub(super) async fn rename(control: &mut Control) -> Result<String, Failure> {
@@ -56,10 +19,7 @@ pub(super) async fn rename(control: &mut Control) -> Result<String, Failure> {
         return Err(Failure::fatal(format!("{} is too long a name to be renamed", names.display())));
     };
     if exists(control, &names, &old).await? {
-        let place = format!("{}.{old}", names.schema);
-        return Err(Failure::fatal(format!(
-            "{place} exists already: an earlier adoption left it, move it away"
-        )));
+        return Err(bookkeeping::in_the_way(&format!("{}.{old}", names.schema)));
     }
     control.sql().execute(&*format!("ALTER TABLE {} RENAME TO {}", names.offsets, quote(&old))).await?;
     Ok(old)

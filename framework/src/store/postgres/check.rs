@@ -3,25 +3,12 @@
 use sqlx::{PgConnection, Row};
 
 use super::Postgres;
-use super::adopt;
 use super::control::Control;
-use super::migrate::{self, Present};
+use super::migrate;
 use super::names::{Names, qualified};
 use super::storage::storage;
 use crate::error::Failure;
-
-/// What the checks found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Preflight {
-    /// The server's version, as it tells it.
-    pub server_version: String,
-    /// `schema.table` of the offsets.
-    pub offsets: String,
-    /// The role that this store acts as.
-    pub role: String,
-    /// What must be mended before a start, each naming the object and what helps. Empty when all is well.
-    pub problems: Vec<String>,
-}
+use crate::store::operate::Preflight;
 
 /// Our tables and what we do with them.
 const NEEDED: [(&str, &[&str]); 3] = [
@@ -42,19 +29,12 @@ impl Postgres {
         let mut found = Preflight {
             server_version: control.version().to_owned(),
             offsets: names.display(),
-            role,
+            role: Some(role),
             problems: Vec::new(),
         };
-        match migrate::present(&mut control).await? {
-            Present::Absent => found.problems.push(format!(
-                "{}: no such table. Run: oncesink migrate (for your DBA: oncesink migrate --print)",
-                found.offsets
-            )),
-            Present::Recipe => found.problems.push(adopt::question(&found.offsets)),
-            Present::Other => found
-                .problems
-                .push(format!("{} is not a table of offsets: choose another name", found.offsets)),
-            Present::Ours => look(&mut control, &names, &mut found).await?,
+        match migrate::present(&mut control).await?.problem(&found.offsets) {
+            Some(problem) => found.problems.push(problem),
+            None => look(&mut control, &names, &mut found).await?,
         }
         control.rollback().await?.close().await;
         Ok(found)
@@ -73,17 +53,18 @@ async fn look(control: &mut Control, names: &Names, found: &mut Preflight) -> Re
         }
         let lacking = lacking(control.sql(), &names.schema, table, needed).await?;
         if !lacking.is_empty() {
+            let role = found.role.as_deref().unwrap_or_default();
             found.problems.push(format!(
                 "role {role} lacks a privilege. Run: GRANT {} ON {} TO {}",
                 lacking.join(", "),
                 qualified(&names.schema, table),
-                super::names::quote(&found.role),
-                role = found.role,
+                super::names::quote(role),
             ));
         }
     }
     if found.problems.is_empty() {
-        version(control, found).await?;
+        let applied = migrate::applied(control).await?;
+        found.problems.extend(migrate::version_problem(&found.offsets, &applied));
     }
     Ok(())
 }
@@ -114,20 +95,4 @@ async fn lacking(
         }
     }
     Ok(lacking)
-}
-
-async fn version(control: &mut Control, found: &mut Preflight) -> Result<(), Failure> {
-    let stands = migrate::applied(control).await?.into_iter().max().unwrap_or(0);
-    let newest = migrate::newest();
-    let offsets = &found.offsets;
-    if stands < newest {
-        found.problems.push(format!(
-            "{offsets} is at version {stands}, this release needs {newest}. Run: oncesink migrate"
-        ));
-    } else if stands > newest {
-        found.problems.push(format!(
-            "{offsets} is at version {stands}, written by a newer release; this one knows {newest}. Run the newer release"
-        ));
-    }
-    Ok(())
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use uuid::Uuid;
 
 use super::Postgres;
 use super::control::Control;
 use super::frozen;
 use super::places::{Places, in_order};
-use crate::error::{Class, Failure};
+use crate::error::Failure;
 use crate::record::TopicPartition;
-use crate::store::{Claim, Claimed, Fence, Identity, Refusal, Wanted};
+use crate::store::judge::{self, Locked};
+use crate::store::{Claim, Fence, Identity, Wanted};
 
 /// A session that has been in its transaction for this long while a claim waits for it is taken for frozen, once the framework says that it waited long enough.
 const FROZEN_AFTER: Duration = Duration::from_secs(1);
@@ -61,24 +61,10 @@ async fn finish(
     mut control: Control,
     identity: &Identity,
     wanted: &[Wanted],
-    mut absent: HashMap<TopicPartition, Claim>,
-    mut locked: HashMap<TopicPartition, Locked>,
+    absent: HashMap<TopicPartition, Claim>,
+    locked: HashMap<TopicPartition, Locked>,
 ) -> Result<Vec<Claim>, Failure> {
-    let mut claims = Vec::with_capacity(wanted.len());
-    let mut raises = Vec::new();
-    for want in wanted {
-        claims.push(match locked.remove(&want.place) {
-            None => absent.remove(&want.place).unwrap_or(Claim::Busy),
-            Some(row) => match row.differs(identity, want) {
-                Some(refusal) => Claim::Refused(refusal),
-                None => {
-                    let fence = Fence { epoch: row.fence.epoch + 1, token: Uuid::new_v4() };
-                    raises.push((want, fence));
-                    Claim::Claimed(row.claimed(fence))
-                }
-            },
-        });
-    }
+    let (claims, raises) = judge::claims(identity, wanted, absent, locked);
     if raises.is_empty() {
         control.rollback().await?;
         return Ok(claims);
@@ -118,72 +104,22 @@ async fn absent(
     let mut absent = HashMap::new();
     for want in wanted {
         let Some((count, topic_id)) = recorded.get(&want.place) else { continue };
-        let claim = if let Some(refusal) = differs("topic id", topic_id.as_deref(), &want.topic.id) {
-            Claim::Refused(refusal)
-        } else if count.is_some_and(|count| want.place.partition < count) {
-            Claim::Missing
-        } else {
-            let message = format!("{} is not registered yet: its topic has grown or is new", want.place);
-            let mut failure = Failure::new(Class::Transient, message);
-            failure.session_alive = true;
-            return Err(failure);
-        };
-        absent.insert(want.place.clone(), claim);
+        absent.insert(want.place.clone(), judge::absent(want, *count, topic_id.as_deref())?);
     }
     Ok(absent)
 }
 
-/// A row under its lock.
-struct Locked {
-    offset: i64,
-    fence: Fence,
-    cluster_id: Option<String>,
-    topic_id: Option<String>,
-    sink: Option<String>,
-    leader_epoch: Option<i32>,
-    owner: Option<String>,
-    paused: bool,
-}
-
-impl Locked {
-    fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
-        let state: Option<String> = row.try_get("state")?;
-        Ok(Self {
-            offset: row.try_get("last_offset")?,
-            fence: Fence { epoch: row.try_get("owner_epoch")?, token: row.try_get("owner_token")? },
-            cluster_id: row.try_get("cluster_id")?,
-            topic_id: row.try_get("topic_id")?,
-            sink: row.try_get("sink")?,
-            leader_epoch: row.try_get("leader_epoch")?,
-            owner: row.try_get("owner")?,
-            paused: state.as_deref() == Some("paused"),
-        })
-    }
-
-    /// What of the identity differs. A column without a value, as in a row taken over from the old recipe, is filled by the claim.
-    fn differs(&self, identity: &Identity, want: &Wanted) -> Option<Refusal> {
-        differs("cluster", self.cluster_id.as_deref(), &identity.cluster_id)
-            .or_else(|| differs("topic id", self.topic_id.as_deref(), &want.topic.id))
-            .or_else(|| differs("sink", self.sink.as_deref(), &want.topic.target))
-            .map(|refusal| Refusal { fence: Some(self.fence), ..refusal })
-    }
-
-    fn claimed(&self, fence: Fence) -> Claimed {
-        Claimed {
-            fence,
-            offset: self.offset,
-            leader_epoch: self.leader_epoch,
-            previous: self.fence,
-            owner: self.owner.clone(),
-            paused: self.paused,
-        }
-    }
-}
-
-/// Compares where both sides know: brokers before topic ids tell none.
-fn differs(what: &'static str, stored: Option<&str>, here: &str) -> Option<Refusal> {
-    let stored = stored.filter(|stored| *stored != here && !here.is_empty())?;
-    Some(Refusal { what, stored: stored.to_owned(), here: here.to_owned(), fence: None })
+fn read(row: &PgRow) -> Result<Locked, sqlx::Error> {
+    Ok(Locked {
+        offset: row.try_get("last_offset")?,
+        fence: Fence { epoch: row.try_get("owner_epoch")?, token: row.try_get("owner_token")? },
+        cluster_id: row.try_get("cluster_id")?,
+        topic_id: row.try_get("topic_id")?,
+        sink: row.try_get("sink")?,
+        leader_epoch: row.try_get("leader_epoch")?,
+        owner: row.try_get("owner")?,
+        state: row.try_get("state")?,
+    })
 }
 
 /// Locks the wanted rows in the order in which rows are locked everywhere.
@@ -211,7 +147,7 @@ async fn lock(
         .bind(&places.partitions)
         .fetch_all(control.sql())
         .await?;
-    in_order(&rows, |row| Ok((row.try_get(0)?, row.try_get(1)?, Locked::read(row)?)))
+    in_order(&rows, |row| Ok((row.try_get(0)?, row.try_get(1)?, read(row)?)))
 }
 
 /// Writes the new fences and fills what the identity lacked. A pause, ordered by a person, stays.
@@ -251,9 +187,5 @@ async fn raise(
         .bind(&*identity.cluster_id)
         .execute(control.sql())
         .await?;
-    if done.rows_affected() != raises.len() as u64 {
-        let message = format!("{} rows were locked, {} raised", raises.len(), done.rows_affected());
-        return Err(Failure::new(Class::Transient, message));
-    }
-    Ok(())
+    judge::all_raised(raises.len(), done.rows_affected())
 }

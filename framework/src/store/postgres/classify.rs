@@ -6,49 +6,10 @@
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-use crate::error::{Class, DataError, Failure, Reason, SinkError};
-
-impl From<sqlx::Error> for Failure {
-    fn from(error: sqlx::Error) -> Self {
-        match error {
-            sqlx::Error::Database(error) => match error.try_downcast_ref::<PgDatabaseError>() {
-                Some(error) => answered(error),
-                None => Self::new(Class::Transient, error.message().to_owned()),
-            },
-            // Our own call, or a catalog that no longer fits it: the session is as it was.
-            error @ (sqlx::Error::RowNotFound
-            | sqlx::Error::TypeNotFound { .. }
-            | sqlx::Error::ColumnIndexOutOfBounds { .. }
-            | sqlx::Error::ColumnNotFound(_)
-            | sqlx::Error::ColumnDecode { .. }
-            | sqlx::Error::Decode(_)) => {
-                let mut failure = Self::new(Class::StaleCatalog, error.to_string());
-                failure.session_alive = true;
-                failure
-            }
-            // What cannot be bound is data: text with a NUL, more parameters than the protocol counts.
-            sqlx::Error::Encode(_) | sqlx::Error::InvalidArgument(_) => {
-                let mut failure = Self::new(Class::BadRecord, "a value cannot be sent to the database");
-                failure.data =
-                    Some(Box::new(DataError { reason: Reason::ServerData, table: None, column: None }));
-                failure.session_alive = true;
-                failure
-            }
-            error @ sqlx::Error::Configuration(_) => Self::fatal(error.to_string()).with_source(error),
-            // Reset, TLS, DNS, a broken protocol: no state, their own message.
-            error => Self::new(Class::Transient, error.to_string()).with_source(error),
-        }
-    }
-}
-
-impl From<sqlx::Error> for SinkError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
+use crate::error::{Class, DataError, Failure, Reason};
 
 /// An error that the server sent.
-fn answered(error: &PgDatabaseError) -> Failure {
+pub(in crate::store) fn answered(error: &PgDatabaseError) -> Failure {
     let state = error.code();
     let place = Place::of(error);
     // Whoever raises an error in a trigger writes what he likes into it, often the row.

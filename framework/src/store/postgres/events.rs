@@ -7,19 +7,8 @@ use sqlx::PgConnection;
 use super::Postgres;
 use super::names::Names;
 use crate::error::Failure;
-use crate::record::TopicPartition;
 use crate::store::EventRow;
-
-/// What a verb did to a partition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
-    /// The partition.
-    pub place: TopicPartition,
-    /// Stored offset before; none when there was no row.
-    pub old: Option<i64>,
-    /// Stored offset after; none when the row is gone.
-    pub new: Option<i64>,
-}
+use crate::store::operate::Moved;
 
 /// Writes an event.
 pub(super) async fn write_event(

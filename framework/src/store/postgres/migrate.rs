@@ -8,35 +8,24 @@ use std::time::Duration;
 use sqlx::{Executor, Row};
 
 use super::Postgres;
-use super::adopt::{self, Meaning};
+use super::adopt;
 use super::control::Control;
 use super::names::Names;
 use crate::error::{Class, Failure};
+use crate::store::bookkeeping::{self, Migrations, Present};
+use crate::store::operate::Meaning;
 
 const BOOKKEEPING: &str = include_str!("../../../migrations/postgres/bookkeeping.sql");
 
 /// All migrations, by version.
-const MIGRATIONS: &[(i32, &str)] = &[(1, include_str!("../../../migrations/postgres/0001_offsets.sql"))];
+const MIGRATIONS: Migrations = &[(1, include_str!("../../../migrations/postgres/0001_offsets.sql"))];
 
 /// Another migration, or a writer that ends its transaction, is waited for this long.
 const LOCK_PATIENCE: Duration = Duration::from_secs(15);
 
-/// What stands where the offsets should.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Present {
-    /// Nothing.
-    Absent,
-    /// Our table.
-    Ours,
-    /// The table of the three-column recipe.
-    Recipe,
-    /// Something else of that name.
-    Other,
-}
-
-/// The newest version that this release knows.
-pub(super) fn newest() -> i32 {
-    MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or(0)
+/// What stands against a start, by the versions applied.
+pub(super) fn version_problem(table: &str, applied: &[i32]) -> Option<String> {
+    bookkeeping::version_problem(table, applied, MIGRATIONS)
 }
 
 impl Postgres {
@@ -88,8 +77,7 @@ impl Postgres {
             control.sql().execute(&*names.fill(template)).await?;
             let insert = format!("INSERT INTO {} (offsets_table, version) VALUES ($1, $2)", names.migrations);
             sqlx::query(&insert).bind(&names.table).bind(*version).execute(control.sql()).await?;
-            let what = if *version == 1 { "created" } else { "upgraded" };
-            done.push(format!("{what} {} (version {version})", names.display()));
+            done.push(bookkeeping::applied_line(&names.display(), *version));
         }
         if let (Some(old), Some(meaning)) = (before, adopt) {
             let rows = adopt::copy(self, control, &old, meaning).await?;
@@ -105,18 +93,11 @@ impl Postgres {
         adopt: Option<Meaning>,
     ) -> Result<Option<String>, Failure> {
         let names = control.names();
-        let table = names.display();
-        match (present(control).await?, adopt) {
-            (Present::Absent | Present::Ours, None) => Ok(None),
-            (Present::Recipe, Some(_)) => adopt::rename(control).await.map(Some),
-            (Present::Absent | Present::Ours, Some(_)) => Err(Failure::fatal(format!(
-                "nothing to adopt: {table} is no table of the three-column recipe"
-            ))),
-            (Present::Recipe, None) => Err(Failure::fatal(adopt::question(&table))),
-            (Present::Other, _) => Err(Failure::fatal(format!(
-                "{table} exists and is not a table of offsets: choose another name, offsets = \"schema.table\""
-            ))),
+        let form = "schema.table";
+        if present(control).await?.make_room(&names.display(), form, adopt)? {
+            return adopt::rename(control).await.map(Some);
         }
+        Ok(None)
     }
 
     /// All statements, for a DBA who applies them by hand. Connects only to find the schema, if none is named.
@@ -192,9 +173,5 @@ pub(super) async fn present(control: &mut Control) -> Result<Present, Failure> {
     .bind(&names.table)
     .fetch_one(control.sql())
     .await?;
-    Ok(match (row.try_get("recipe")?, row.try_get("ours")?) {
-        (true, true) => Present::Ours,
-        (true, false) => Present::Recipe,
-        (false, _) => Present::Other,
-    })
+    Ok(Present::of(row.try_get("recipe")?, row.try_get("ours")?))
 }

@@ -28,29 +28,24 @@ mod settle;
 mod look;
 
 mod events;
-pub use events::Moved;
 
 mod admin;
-pub use admin::VerbError;
 
 mod reset;
-pub use reset::{Reset, ResetTo};
 
 mod status;
-pub use status::StatusRow;
 
 mod storage;
 pub use storage::{Storage, storage_of};
 
 mod check;
-pub use check::Preflight;
 
 mod migrate;
 
 mod adopt;
-pub use adopt::Meaning;
 
 mod classify;
+pub(in crate::store) use classify::answered;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -62,12 +57,9 @@ use uuid::Uuid;
 
 use self::control::Control;
 use self::names::{Names, Wanted as Table};
-use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store, Wanted};
+use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store, Wanted, bookkeeping};
 use crate::error::{CommitFailure, Failure};
 use crate::record::TopicPartition;
-
-/// Longest group name that the tables take, in characters.
-const GROUP_MAX: usize = 255;
 
 /// Offsets of one group in one Postgres database.
 pub struct Postgres {
@@ -89,12 +81,7 @@ impl Postgres {
     /// `Fatal` for a URL, a table name or a group that cannot be.
     pub fn new(config: PostgresConfig, group: &str) -> Result<Self, Failure> {
         let table = Table::parse(config.offsets.as_deref())?;
-        let length = group.chars().count();
-        if length == 0 || length > GROUP_MAX || group.contains('\0') {
-            return Err(Failure::fatal(format!(
-                "the group's name has {length} characters; 1 to {GROUP_MAX} can be stored"
-            )));
-        }
+        bookkeeping::check_group(group)?;
         let options = url::options(&config, group)?;
         Ok(Self {
             options,
@@ -156,10 +143,7 @@ impl Postgres {
 
     /// One store is one group: its sessions bear the group's name.
     fn same_group(&self, group: &str) -> Result<(), Failure> {
-        if *group == *self.group {
-            return Ok(());
-        }
-        Err(Failure::fatal(format!("this store belongs to group {:?}, not to {group:?}", self.group)))
+        bookkeeping::same_group(&self.group, group)
     }
 
     /// A new session. The names are resolved by the first one and stay.

@@ -3,6 +3,7 @@
 //! Must not: let a name into a statement unquoted, or one that the server would cut.
 
 use crate::error::Failure;
+use crate::store::bookkeeping;
 
 /// Longest identifier that the server keeps whole, in bytes.
 const IDENTIFIER_MAX: usize = 63;
@@ -79,7 +80,7 @@ impl Names {
 
     /// What the offsets table of the old recipe is renamed to; none when the server would cut the name.
     pub(super) fn before(&self) -> Option<String> {
-        let name = format!("{}_before_oncesink", self.table);
+        let name = bookkeeping::before(&self.table);
         (name.len() <= IDENTIFIER_MAX).then_some(name)
     }
 

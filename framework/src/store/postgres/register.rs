@@ -10,6 +10,7 @@ use sqlx::Row;
 use super::Postgres;
 use super::control::Control;
 use crate::error::Failure;
+use crate::store::bookkeeping::partition_count;
 use crate::store::{Identity, Starts};
 
 /// The recorded counts, in the order asked for.
@@ -54,7 +55,7 @@ async fn insert_topic(control: &mut Control, identity: &Identity, starts: &Start
         .bind(&*identity.group)
         .bind(&*starts.topic.name)
         .bind(&*starts.topic.id)
-        .bind(count(&starts.first)?)
+        .bind(partition_count(&starts.first)?)
         .bind(starts.policy.to_string())
         .execute(control.sql())
         .await?;
@@ -95,7 +96,7 @@ async fn grow(control: &mut Control, identity: &Identity, starts: &Starts) -> Re
         .bind(&*identity.group)
         .bind(&*starts.topic.name)
         .bind(here)
-        .bind(recorded.saturating_add(count(new)?))
+        .bind(recorded.saturating_add(partition_count(new)?))
         .execute(control.sql())
         .await?;
     Ok(())
@@ -128,8 +129,4 @@ async fn insert_rows(
         .execute(control.sql())
         .await?;
     Ok(())
-}
-
-fn count(offsets: &[i64]) -> Result<i32, Failure> {
-    i32::try_from(offsets.len()).map_err(|_| Failure::fatal("more partitions than a topic can have"))
 }

@@ -2,51 +2,16 @@
 //!
 //! Invariant: under the topic's row, then the rows in order, with an event each, in one transaction; whoever owned them is fenced.
 
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::Postgres;
-use super::admin::{LOCK_PATIENCE, VerbError, expected, find};
+use super::admin::{LOCK_PATIENCE, find};
 use super::control::Control;
-use super::events::{Moved, write_moves};
+use super::events::write_moves;
 use crate::error::Failure;
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
-use crate::store::TopicIdentity;
-
-/// What `reset` does.
-#[derive(Clone, Debug)]
-pub struct Reset<'a> {
-    /// The topic as the brokers and the configuration know it now.
-    pub topic: &'a TopicIdentity,
-    /// The cluster's id.
-    pub cluster_id: &'a str,
-    /// Which partitions, and where to.
-    pub to: ResetTo<'a>,
-    /// For people.
-    pub reason: &'a str,
-}
-
-/// Which partitions, and where to.
-#[derive(Clone, Debug)]
-pub enum ResetTo<'a> {
-    /// One partition below the recorded count.
-    One {
-        /// Its number.
-        partition: i32,
-        /// Where it must stand, if the person said so.
-        expect: Option<i64>,
-        /// Next offset to read.
-        to: i64,
-    },
-    /// All partitions that the topic has now, by number; rows of others go.
-    All {
-        /// Next offsets to read.
-        to: &'a [i64],
-        /// By which they were resolved.
-        policy: StartPolicy,
-    },
-}
+use crate::store::operate::{Moved, Reset, ResetTo, VerbError, reset_all, reset_one};
 
 impl Postgres {
     /// Moves stored offsets to where the caller says, and takes over the identity.
@@ -57,21 +22,15 @@ impl Postgres {
         let mut control = self.patient(LOCK_PATIENCE).await?;
         let moves = match reset.to {
             ResetTo::One { partition, expect, to } => {
-                self.reset_topic(&mut control, reset, partition).await?;
+                let count = self.retake_topic(&mut control, reset).await?;
                 let place = TopicPartition::new(reset.topic.name.clone(), partition);
-                let old = find(&mut control, self.group(), &place).await?.map(|row| row.offset);
-                match (expect, old) {
-                    (Some(expect), Some(stands)) => expected(&place, expect, stands)?,
-                    (Some(_), None) => {
-                        return Err(VerbError::Refused(format!("{place} has no stored offset")));
-                    }
-                    (None, _) => {}
-                }
-                vec![Moved { place, old, new: Some(to) }]
+                let row = find(&mut control, self.group(), &place).await?;
+                vec![reset_one(self.group(), &place, expect, to, count, row.as_ref())?]
             }
             ResetTo::All { to, policy } => {
                 self.replace_topic(&mut control, reset, to, policy).await?;
-                self.all_moves(&mut control, reset, to).await?
+                let rows = self.rows_of_topic(&mut control, reset).await?;
+                reset_all(reset.topic, to, &rows)
             }
         };
         let names = control.names();
@@ -82,13 +41,8 @@ impl Postgres {
         Ok(moves)
     }
 
-    /// The topic's row takes over the id; its count must cover the partition.
-    async fn reset_topic(
-        &self,
-        control: &mut Control,
-        reset: &Reset<'_>,
-        partition: i32,
-    ) -> Result<(), VerbError> {
+    /// The topic's row takes over the id. Answers its recorded count.
+    async fn retake_topic(&self, control: &mut Control, reset: &Reset<'_>) -> Result<Option<i32>, Failure> {
         let statement = format!(
             "UPDATE {}
              SET topic_id = COALESCE(NULLIF($3, ''), topic_id)
@@ -96,20 +50,12 @@ impl Postgres {
              RETURNING partition_count",
             control.names().topics
         );
-        let count: Option<i32> = sqlx::query_scalar(&statement)
+        Ok(sqlx::query_scalar(&statement)
             .bind(self.group())
             .bind(&*reset.topic.name)
             .bind(&*reset.topic.id)
             .fetch_optional(control.sql())
-            .await?;
-        let topic = &reset.topic.name;
-        match count {
-            Some(count) if (0..count).contains(&partition) => Ok(()),
-            Some(count) => Err(VerbError::Refused(format!(
-                "{topic} is recorded with {count} partitions: {topic}/{partition} has no start of its own yet"
-            ))),
-            None => Err(VerbError::Refused(format!("{topic} was never claimed in group {}", self.group()))),
-        }
+            .await?)
     }
 
     /// The topic's row takes over id, count and policy.
@@ -141,13 +87,12 @@ impl Postgres {
         Ok(())
     }
 
-    /// Locks all rows of the topic and pairs them with their targets.
-    async fn all_moves(
+    /// Locks all rows of the topic: partition and offset.
+    async fn rows_of_topic(
         &self,
         control: &mut Control,
         reset: &Reset<'_>,
-        to: &[i64],
-    ) -> Result<Vec<Moved>, Failure> {
+    ) -> Result<Vec<(i32, i64)>, Failure> {
         let statement = format!(
             "SELECT partition_id, last_offset
              FROM {}
@@ -156,22 +101,11 @@ impl Postgres {
              FOR UPDATE",
             control.names().offsets
         );
-        let rows = sqlx::query(&statement)
+        Ok(sqlx::query_as(&statement)
             .bind(self.group())
             .bind(&*reset.topic.name)
             .fetch_all(control.sql())
-            .await?;
-        let place = |partition| TopicPartition::new(reset.topic.name.clone(), partition);
-        let mut moves: Vec<Moved> =
-            (0..).zip(to).map(|(p, to)| Moved { place: place(p), old: None, new: Some(*to) }).collect();
-        for row in rows {
-            let (partition, offset): (i32, i64) = (row.try_get(0)?, row.try_get(1)?);
-            match usize::try_from(partition).ok().and_then(|partition| moves.get_mut(partition)) {
-                Some(moved) if moved.place.partition == partition => moved.old = Some(offset),
-                _ => moves.push(Moved { place: place(partition), old: Some(offset), new: None }),
-            }
-        }
-        Ok(moves)
+            .await?)
     }
 
     async fn move_rows(

@@ -14,7 +14,7 @@ use super::frozen;
 use super::places::{Places, in_order};
 use crate::error::Failure;
 use crate::record::TopicPartition;
-use crate::store::{Fence, Settled, Step};
+use crate::store::{Fence, Settled, Step, judge};
 
 /// Our own old backend may take this long to end its transaction before it is ended.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -81,16 +81,7 @@ async fn shut(
         .execute(control.sql())
         .await
         .map_err(|error| Failure::from(error).context("settle"))?;
-    Ok(steps.iter().map(|step| verdict(step, token, found.get(&step.place))).collect())
-}
-
-/// Mine is what carried my fence under the lock, or what an earlier call of this very settle wrote.
-fn verdict(step: &Step, token: Uuid, found: Option<&(Fence, i64)>) -> Settled {
-    let fence = Fence { epoch: step.fence.epoch + 1, token };
-    match found {
-        Some(&(stored, offset)) if stored == step.fence || stored == fence => Settled::Mine { offset, fence },
-        _ => Settled::Fenced,
-    }
+    Ok(steps.iter().map(|step| judge::settled(step, token, found.get(&step.place))).collect())
 }
 
 /// Which of these rows another transaction holds now. The share lock of this look lets other looks pass, and is gone when it answers.

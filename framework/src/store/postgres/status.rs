@@ -5,33 +5,7 @@ use sqlx::Row;
 use super::Postgres;
 use crate::error::Failure;
 use crate::record::TopicPartition;
-
-/// A stored offset with everything beside it. Times are milliseconds since the epoch by the database's clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StatusRow {
-    /// Kafka group.
-    pub group: String,
-    /// The partition.
-    pub place: TopicPartition,
-    /// Next offset to read.
-    pub offset: i64,
-    /// Who claimed it last.
-    pub owner: Option<String>,
-    /// Raised by every claim, settle and verb.
-    pub epoch: i64,
-    /// The sink's name and its target.
-    pub sink: Option<String>,
-    /// `running`, `stopped`, `paused` and their like; none before the first claim.
-    pub state: Option<String>,
-    /// Why it is in that state.
-    pub state_reason: Option<String>,
-    /// Since when.
-    pub state_since: Option<i64>,
-    /// Timestamp of the last record passed over.
-    pub record_timestamp: Option<i64>,
-    /// When the row was last written.
-    pub updated_at: i64,
-}
+use crate::store::operate::StatusRow;
 
 impl Postgres {
     /// All rows of a group, or of all groups in the table, in order.

@@ -2,7 +2,7 @@
 
 use oncesink::TopicPartition;
 use oncesink::position::StartPolicy;
-use oncesink::postgres::{Reset, ResetTo, VerbError};
+use oncesink::store::operate::{Reset, ResetTo, VerbError};
 use oncesink::store::{EventRow, Fence, Store};
 
 use super::{Bench, claimed, names, step, topic, wanted};

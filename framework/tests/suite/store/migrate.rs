@@ -1,8 +1,9 @@
 //! Our tables: created once, by one of many, and never over somebody else's.
 
 use oncesink::Class;
-use oncesink::postgres::{Meaning, Postgres, PostgresConfig};
+use oncesink::postgres::{Postgres, PostgresConfig};
 use oncesink::store::Store;
+use oncesink::store::operate::Meaning;
 use sqlx::Executor;
 
 use super::{Bench, starts, wanted};
@@ -147,7 +148,7 @@ async fn each_problem_names_the_object_and_what_helps() {
         .await;
     let url = bench.schema.url().replacen("postgres@", &format!("{role}@"), 1);
     let found = bench.store_at(&url).preflight().await.unwrap();
-    assert_eq!(found.role, role);
+    assert_eq!(found.role.as_deref(), Some(&*role));
     let expected = [
         format!("Run: GRANT INSERT, UPDATE ON \"{schema}\".\"kafka_offsets\" TO \"{role}\""),
         format!("{schema}.oncesink_topics is UNLOGGED"),

@@ -2,10 +2,14 @@
 //!
 //! Invariant: no digit is lost or rounded here; positions are counted in 64 bits and saturate, so that an absurd exponent is merely out of range.
 
+use super::Fault;
+use crate::error::Reason;
+
 /// A number in decimal notation. Digits are counted over integer part and fraction together, from the left; the first one that is not zero leads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decimal<'t> {
-    pub(super) negative: bool,
+pub struct Decimal<'t> {
+    /// Whether a minus stands in front.
+    pub negative: bool,
     integer: &'t [u8],
     fraction: &'t [u8],
     exponent: i64,
@@ -15,7 +19,7 @@ pub(super) struct Decimal<'t> {
 
 impl<'t> Decimal<'t> {
     /// Reads `[+-] digits [. digits] [e [+-] digits]` with a digit on either side of the point; none for anything else.
-    pub(super) fn parse(text: &'t str) -> Option<Self> {
+    pub fn parse(text: &'t str) -> Option<Self> {
         let bytes = text.as_bytes();
         let (negative, bytes) = match bytes {
             [b'-', rest @ ..] => (true, rest),
@@ -55,7 +59,7 @@ impl<'t> Decimal<'t> {
     }
 
     /// Whether the value is zero.
-    pub(super) const fn is_zero(&self) -> bool {
+    pub const fn is_zero(&self) -> bool {
         self.significant.is_none()
     }
 
@@ -65,23 +69,40 @@ impl<'t> Decimal<'t> {
     }
 
     /// Power of ten of the leading digit, plus one: the number of integer digits that the value needs. None for zero.
-    pub(super) fn integer_digits(&self) -> Option<i64> {
+    pub fn integer_digits(&self) -> Option<i64> {
         self.significant.map(|(first, _)| self.point().saturating_sub(first as i64))
     }
 
     /// Digits behind the point that the value needs; negative when it ends in zeros before the point. None for zero.
-    pub(super) fn fraction_digits(&self) -> Option<i64> {
+    pub fn fraction_digits(&self) -> Option<i64> {
         self.significant.map(|(_, last)| (last as i64 + 1).saturating_sub(self.point()))
     }
 
     /// Digits behind the point as written, trailing zeros included.
-    pub(super) fn written_scale(&self) -> i64 {
+    pub fn written_scale(&self) -> i64 {
         let all = self.integer.len() as i64 + self.fraction.len() as i64;
         all.saturating_sub(self.point()).max(0)
     }
 
+    /// Whether the value has no more than so many digits before and behind the point.
+    ///
+    /// # Errors
+    /// Out of range, or digits that would be cut.
+    pub fn within(&self, integer_max: i64, fraction_max: i64) -> Result<(), Fault> {
+        let (Some(high), Some(low)) = (self.integer_digits(), self.fraction_digits()) else {
+            return Ok(());
+        };
+        if high > integer_max {
+            return Err(Fault::new(Reason::OutOfRange, "a number out of range"));
+        }
+        if low > fraction_max {
+            return Err(Fault::new(Reason::Inexact, "a number with more digits than the scale"));
+        }
+        Ok(())
+    }
+
     /// The digit (0 to 9) at a power of ten.
-    pub(super) fn digit(&self, power: i64) -> u8 {
+    pub fn digit(&self, power: i64) -> u8 {
         let index = self.point().saturating_sub(1).saturating_sub(power);
         let Ok(index) = usize::try_from(index) else { return 0 };
         let digit = match index.checked_sub(self.integer.len()) {

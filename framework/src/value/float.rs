@@ -1,16 +1,19 @@
-//! real and double.
+//! Floats of 32 and 64 bits.
 //!
 //! Invariant: a `real` gives back, as Postgres prints it, the very number that was written; a `double` keeps the usual reading of JSON, which is the
 //! nearest one. Neither becomes infinite, and neither becomes zero unless zero was written.
 
 use std::fmt::Write;
 
-use oncesink::Reason;
+use crate::error::Reason;
 
 use super::{Decimal, Fault, decimal};
 
 /// The nearest 64-bit float.
-pub(super) fn double(text: &str) -> Result<f64, Fault> {
+///
+/// # Errors
+/// No number, or one that would become infinite or zero.
+pub fn double(text: &str) -> Result<f64, Fault> {
     let exact = decimal(text)?;
     let value: f64 = text.parse().map_err(|_| not_a_number())?;
     if value.is_infinite() || (value == 0.0 && !exact.is_zero()) {
@@ -20,7 +23,10 @@ pub(super) fn double(text: &str) -> Result<f64, Fault> {
 }
 
 /// The 32-bit float that Postgres prints as this number.
-pub(super) fn real(text: &str) -> Result<f32, Fault> {
+///
+/// # Errors
+/// No number, out of range, more digits than such a float keeps.
+pub fn real(text: &str) -> Result<f32, Fault> {
     let exact = decimal(text)?;
     let value: f32 = text.parse().map_err(|_| not_a_number())?;
     if value.is_infinite() || (value == 0.0 && !exact.is_zero()) {

@@ -4,15 +4,16 @@
 
 /// The name that a template gives for a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TableName {
-    /// None: found through the session's search_path.
-    pub(crate) schema: Option<String>,
-    pub(crate) table: String,
+pub struct TableName {
+    /// None: found as the database finds names without one.
+    pub schema: Option<String>,
+    /// The table.
+    pub table: String,
 }
 
 impl TableName {
     /// Schema and table as people write them.
-    pub(crate) fn display(&self) -> String {
+    pub fn display(&self) -> String {
         match &self.schema {
             Some(schema) => format!("{schema}.{}", self.table),
             None => self.table.clone(),
@@ -21,7 +22,7 @@ impl TableName {
 }
 
 /// Expands a template; the error is for people and says what is wrong with it.
-pub(crate) fn expand(template: &str, topic: &str) -> Result<TableName, String> {
+pub fn expand(template: &str, topic: &str) -> Result<TableName, String> {
     let mut parts = vec![String::new()];
     let mut rest = template;
     while let Some(next) = rest.find(['.', '$']) {

@@ -3,14 +3,14 @@
 //! Invariant: only times that exist are read: no month zero, no 30 February, no 24:00, no leap second, which no column could give back. Digits of a second
 //! beyond the sixth are cut, as documented.
 
-/// Days from 1970-01-01 to 2000-01-01, where Postgres begins to count.
-const EPOCH_DAYS: i64 = 10_957;
-
 /// What a text says about a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wall {
+    /// 1 to 9999.
     pub(super) year: i16,
+    /// 1 to 12.
     pub(super) month: i8,
+    /// 1 to 31.
     pub(super) day: i8,
     /// Seconds since midnight.
     pub(super) second: i32,
@@ -25,24 +25,31 @@ impl Wall {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let (year, month, day) = date(bytes.get(..10)?)?;
-        let (time, rest) = bytes.get(10..)?.split_at_checked(9)?;
-        let [b'T' | b't' | b' ', h1, h2, b':', m1, m2, b':', s1, s2] = time else {
+        let [b'T' | b't' | b' ', time @ ..] = bytes.get(10..)? else {
             return None;
         };
-        let (hour, minute, second) = (two(*h1, *h2)?, two(*m1, *m2)?, two(*s1, *s2)?);
-        if hour > 23 || minute > 59 || second > 59 {
-            return None;
-        }
-        let (micros, rest) = fraction(rest)?;
-        let offset = offset(rest)?;
-        Some(Self { year, month, day, second: hour * 3600 + minute * 60 + second, micros, offset })
+        let (second, micros, rest) = time_of_day(time)?;
+        Some(Self { year, month, day, second, micros, offset: offset(rest)? })
     }
 
-    /// Microseconds since 2000-01-01 of this wall time, without its offset.
-    pub(super) fn micros_since_2000(&self) -> i64 {
-        let days = days_since_2000(self.year, self.month, self.day);
+    /// Microseconds since 1970-01-01 of this wall time, without its offset.
+    pub(super) fn micros_since_epoch(&self) -> i64 {
+        let days = days_since_epoch(self.year, self.month, self.day);
         (days * 86_400 + i64::from(self.second)) * 1_000_000 + self.micros
     }
+}
+
+/// Reads `hh:mm:ss[.digits]`: seconds since midnight, microseconds of the second, and what follows.
+pub(super) fn time_of_day(bytes: &[u8]) -> Option<(i32, i64, &[u8])> {
+    let ([h1, h2, b':', m1, m2, b':', s1, s2], rest) = bytes.split_first_chunk::<8>()? else {
+        return None;
+    };
+    let (hour, minute, second) = (two(*h1, *h2)?, two(*m1, *m2)?, two(*s1, *s2)?);
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let (micros, rest) = fraction(rest)?;
+    Some((hour * 3600 + minute * 60 + second, micros, rest))
 }
 
 /// Reads `YYYY-MM-DD`, years 0001 to 9999.
@@ -58,14 +65,14 @@ pub(super) fn date(bytes: &[u8]) -> Option<(i16, i8, i8)> {
     Some((year as i16, month as i8, day as i8))
 }
 
-/// Days since 2000-01-01 in the Gregorian calendar: whole years of 365 days, a leap day for every one of the rule that has passed, whole months.
-pub(super) fn days_since_2000(year: i16, month: i8, day: i8) -> i64 {
+/// Days since 1970-01-01 in the Gregorian calendar: whole years of 365 days, a leap day for every one of the rule that has passed, whole months.
+pub(super) fn days_since_epoch(year: i16, month: i8, day: i8) -> i64 {
     // A year that begins in March has its leap day at the end, and its months then follow a line of slope 153/5.
     let (year, month, day) = (i64::from(year), i64::from(month), i64::from(day));
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     const MARCH_0000_TO_1970: i64 = 719_468;
-    year * 365 + leap_days + (153 * month + 2) / 5 + day - 1 - MARCH_0000_TO_1970 - EPOCH_DAYS
+    year * 365 + leap_days + (153 * month + 2) / 5 + day - 1 - MARCH_0000_TO_1970
 }
 
 fn days_in_month(year: i32, month: i32) -> i32 {

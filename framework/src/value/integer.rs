@@ -1,13 +1,16 @@
-//! smallint, integer, bigint: whole numbers however they are written; 1.0 and 1e2 are whole.
+//! Integers: whole numbers however they are written; 1.0 and 1e2 are whole.
 //!
 //! Invariant: a fraction is a fault, never cut.
 
-use oncesink::Reason;
+use crate::error::Reason;
 
 use super::{Fault, decimal};
 
-/// Reads a whole number that fits `T`.
-pub(super) fn encode<T: TryFrom<i128>>(text: &str) -> Result<T, Fault> {
+/// Reads a whole number that fits `T`, from what [`super::number`] gave.
+///
+/// # Errors
+/// No number, a fraction, out of range.
+pub fn integer<T: TryFrom<i128>>(text: &str) -> Result<T, Fault> {
     let value = match plain(text.as_bytes()) {
         Some(value) => i128::from(value),
         None => general(text)?,

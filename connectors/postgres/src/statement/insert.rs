@@ -1,0 +1,147 @@
+//! New rows without a key: COPY for many, UNNEST for few, multi-row VALUES with DEFAULT for a batch of many shapes.
+
+use std::fmt::Write;
+
+use oncesink::plan::{Changes, Chosen};
+
+use super::array::{self, Arrays};
+use super::{Bound, Parameter, Prepared, Statement};
+use crate::catalog::{Kind, Table};
+use crate::quote;
+
+/// What a binary COPY begins with: signature, no flags, no extension (Postgres documentation, COPY, "Binary Format").
+const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// And ends with: a field count of -1.
+const COPY_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
+/// Above this many rows a group goes by COPY: below, COPY's own round trips cost more than they save.
+const UNNEST_ROWS_MAX: usize = 200;
+/// Beyond this many groups in a batch, all rows of the table go by VALUES.
+const GROUPS_MAX: usize = 16;
+/// Rows of one VALUES statement.
+const VALUES_ROWS_MAX: usize = 500;
+/// Parameters of one VALUES statement; the protocol counts them in 16 bits.
+const VALUES_PARAMETERS_MAX: usize = 32_000;
+
+pub(super) fn plan(table: &Table, changes: &Changes, statements: &mut Vec<Statement>) {
+    let groups: Vec<Chosen<'_>> = changes.groups().collect();
+    if groups.len() > GROUPS_MAX {
+        return values(table, &groups, statements);
+    }
+    for chosen in groups {
+        let columns = &chosen.group.columns;
+        if columns.is_empty() {
+            values(table, &[chosen], statements);
+        } else if chosen.len() > UNNEST_ROWS_MAX && !table.row_security {
+            let sql = format!(
+                "COPY {} ({}) FROM STDIN (FORMAT binary)",
+                table.sql(),
+                quote::list(table.names(columns))
+            );
+            statements.push(Statement::Copy { sql, bytes: copy_bytes(chosen) });
+        } else {
+            let sql = format!(
+                "INSERT INTO {} SELECT * FROM {}",
+                into(table, columns),
+                array::unnest(table, columns)
+            );
+            for Arrays { parameters, bytes } in array::usual(table, chosen, columns) {
+                let prepared = Prepared::Named;
+                statements.push(Statement::Bound(Bound { sql: sql.clone(), parameters, bytes, prepared }));
+            }
+        }
+    }
+}
+
+/// Table, columns, and what lets an identity column take our values.
+pub(super) fn into(table: &Table, columns: &[usize]) -> String {
+    let overriding = if table.overriding { " OVERRIDING SYSTEM VALUE" } else { "" };
+    format!("{} ({}){overriding}", table.sql(), quote::list(table.names(columns)))
+}
+
+/// A whole binary COPY of some rows.
+pub(super) fn copy_bytes(chosen: Chosen<'_>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(COPY_HEADER.len() + chosen.group.bytes().len() + COPY_TRAILER.len());
+    bytes.extend_from_slice(COPY_HEADER);
+    if chosen.len() == chosen.group.len() && chosen.rows.is_sorted() {
+        bytes.extend_from_slice(chosen.group.bytes());
+    } else {
+        chosen.rows.iter().for_each(|row| bytes.extend_from_slice(chosen.group.row(*row)));
+    }
+    bytes.extend_from_slice(&COPY_TRAILER);
+    bytes
+}
+
+/// Rows of any shape: every column that some row carries, DEFAULT where a row does not.
+fn values(table: &Table, groups: &[Chosen<'_>], statements: &mut Vec<Statement>) {
+    let mut columns: Vec<usize> =
+        groups.iter().flat_map(|chosen| chosen.group.columns.iter().copied()).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    if columns.is_empty() {
+        // Rows of defaults only: any column that may be named will do.
+        columns.extend(table.columns.iter().position(|column| column.insertable));
+    }
+    let mut chunk = Values::new(table, &columns);
+    for chosen in groups {
+        for nth in 0..chosen.len() {
+            if chunk.is_full(chosen.group.columns.len()) {
+                let full = std::mem::replace(&mut chunk, Values::new(table, &columns));
+                statements.push(full.finish());
+            }
+            chunk.row(table, &columns, *chosen, nth);
+        }
+    }
+    if chunk.rows > 0 {
+        statements.push(chunk.finish());
+    }
+}
+
+struct Values {
+    sql: String,
+    rows: usize,
+    parameters: Vec<Parameter>,
+    bytes: Vec<u8>,
+}
+
+impl Values {
+    fn new(table: &Table, columns: &[usize]) -> Self {
+        let sql = format!("INSERT INTO {} VALUES ", into(table, columns));
+        Self { sql, rows: 0, parameters: Vec::new(), bytes: Vec::new() }
+    }
+
+    fn is_full(&self, next: usize) -> bool {
+        self.rows == VALUES_ROWS_MAX || self.parameters.len() + next > VALUES_PARAMETERS_MAX
+    }
+
+    fn row(&mut self, table: &Table, columns: &[usize], chosen: Chosen<'_>, nth: usize) {
+        self.sql.push_str(if self.rows == 0 { "(" } else { ", (" });
+        let mut carried = chosen.group.columns.iter().zip(chosen.cells(nth)).peekable();
+        for (nth, column) in columns.iter().enumerate() {
+            if nth > 0 {
+                self.sql.push_str(", ");
+            }
+            match (carried.next_if(|(index, _)| *index == column), table.kind(*column)) {
+                (Some((_, cell)), Some(kind)) => self.parameter(kind, cell),
+                _ => self.sql.push_str("DEFAULT"),
+            }
+        }
+        self.sql.push(')');
+        self.rows += 1;
+    }
+
+    fn parameter(&mut self, kind: Kind, value: Option<&[u8]>) {
+        let start = self.bytes.len();
+        let value = value.map(|value| {
+            self.bytes.extend_from_slice(value);
+            start..self.bytes.len()
+        });
+        self.parameters.push(Parameter { oid: kind.oid(), value });
+        // Writing to a String cannot fail.
+        let _ = write!(self.sql, "${}", self.parameters.len());
+    }
+
+    fn finish(self) -> Statement {
+        let Self { sql, parameters, bytes, .. } = self;
+        Statement::Bound(Bound { sql, parameters, bytes, prepared: Prepared::Once })
+    }
+}
