@@ -190,7 +190,7 @@ struct Lane<S: Store, K: Sink<S>> {
     doubtful: Option<(Batch, Box<[TopicBooks]>)>,
     wake_at: Option<Instant>,
     /// The class of the failure that is being waited out, and since when.
-    trouble: Option<(Class, Instant)>,
+    trouble: Option<(Instant, Vec<(Class, Option<String>)>)>,
     /// The last failure of an object's own.
     sick: String,
     holdings: Holdings,

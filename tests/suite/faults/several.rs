@@ -28,7 +28,7 @@ fn launch(file: &str, args: &[&str]) -> Launch {
     Launch::new(env!("CARGO_BIN_EXE_oncesink")).file("oncesink.toml", file).args(all).env("RUST_LOG", "info")
 }
 
-async fn says(process: &Process, parts: &[&str]) {
+pub(super) async fn says(process: &Process, parts: &[&str]) {
     let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
     process.wait_for_line(move |line| parts.iter().all(|part| line.text.contains(part)), PATIENCE).await;
 }

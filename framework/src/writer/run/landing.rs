@@ -138,18 +138,20 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
-    /// One line when trouble of a kind begins, none per attempt.
+    /// One line when trouble of a kind begins, none per attempt. A new answer of the server is another kind: what began as an outage may go on as a refusal.
     pub(super) fn ill(&mut self, failure: &Failure) {
-        if self.trouble.is_none_or(|(class, _)| class != failure.class) {
+        let kind = (failure.class, failure.sql_state.clone());
+        let (_, said) = self.trouble.get_or_insert_with(|| (Instant::now(), Vec::new()));
+        if !said.contains(&kind) {
             tracing::warn!(class = failure.class.label(), "{failure}; rolled back, trying again");
-            self.trouble = Some((failure.class, Instant::now()));
+            said.push(kind);
         }
     }
 
     pub(super) fn well(&mut self) {
-        if let Some((class, since)) = self.trouble.take() {
+        if let Some((since, said)) = self.trouble.take() {
             tracing::info!(
-                class = class.label(),
+                class = said.last().map(|(class, _)| class.label()),
                 "committing again after {:.1} s",
                 since.elapsed().as_secs_f64()
             );
