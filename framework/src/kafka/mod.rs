@@ -22,7 +22,8 @@ mod ffi;
 mod starts;
 pub use ffi::{DrainQueue, Item, RawHeaders, RawRecord, WriterWake};
 mod monitor;
-pub use monitor::{ClusterFacts, Ends, Monitor, MonitorError, TopicFacts, TopicState};
+pub(crate) use monitor::is_login;
+pub use monitor::{ClusterFacts, Ends, Monitor, MonitorError, PropertySource, TopicFacts, TopicState};
 
 /// librdkafka's error codes.
 pub use rdkafka::types::RDKafkaErrorCode as ErrorCode;

@@ -108,14 +108,19 @@ impl ClientContext for Listener {
 impl ConsumerContext for Listener {}
 
 /// Whether this is about who we are.
-fn is_login(code: ErrorCode) -> bool {
+pub(crate) fn is_login(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::Authentication | ErrorCode::SaslAuthenticationFailed | ErrorCode::SSL)
 }
 
 type Client = BaseConsumer<Listener>;
 
+/// Properties with the secrets as they are now.
+pub type PropertySource = Arc<dyn Fn() -> Result<BTreeMap<String, String>, String> + Send + Sync>;
+
 struct Inner {
-    config: ClientConfig,
+    /// Read again when the brokers refuse the login.
+    source: Option<PropertySource>,
+    properties: Mutex<BTreeMap<String, String>>,
     client: Mutex<Arc<Client>>,
     unknown_since: Mutex<Option<Instant>>,
 }
@@ -140,18 +145,25 @@ impl Monitor {
     /// # Errors
     /// When librdkafka refuses the properties.
     pub fn new(properties: &BTreeMap<String, String>) -> Result<Self, ClientError> {
-        let mut config = ClientConfig::new();
-        config.set("client.id", "oncesink");
-        for (key, value) in properties {
-            config.set(key, value);
-        }
-        for key in super::FORCED_PROPERTIES {
-            config.remove(key);
-        }
-        config.set("allow.auto.create.topics", "false");
-        config.set("topic.metadata.refresh.interval.ms", METADATA_EVERY_MS);
-        let client = Mutex::new(Arc::new(create(&config)?));
-        Ok(Self(Arc::new(Inner { config, client, unknown_since: Mutex::new(None) })))
+        Self::made_of(properties.clone(), None)
+    }
+
+    /// The same with properties that are read again when the brokers refuse the login: a rotated secret makes a new client.
+    ///
+    /// # Errors
+    /// When a secret cannot be read, or librdkafka refuses the properties.
+    pub fn renewing(source: PropertySource) -> Result<Self, ClientError> {
+        let properties = source().map_err(ClientError)?;
+        Self::made_of(properties, Some(source))
+    }
+
+    fn made_of(
+        properties: BTreeMap<String, String>,
+        source: Option<PropertySource>,
+    ) -> Result<Self, ClientError> {
+        let client = Mutex::new(Arc::new(create(&properties)?));
+        let properties = Mutex::new(properties);
+        Ok(Self(Arc::new(Inner { source, properties, client, unknown_since: Mutex::new(None) })))
     }
 
     /// The cluster's id.
@@ -277,7 +289,7 @@ impl Monitor {
             (true, None) => *since = Some(Instant::now()),
             (true, Some(first)) if first.elapsed() >= UNKNOWN_LASTS => {
                 *since = None;
-                self.0.replace_client();
+                self.0.replace_client("the monitor knows no partition, its client is replaced");
             }
             (true, Some(_)) => {}
         }
@@ -297,7 +309,17 @@ fn all_topics(client: &Client) -> Result<Vec<(String, i32)>, AdminError> {
         .collect())
 }
 
-fn create(config: &ClientConfig) -> Result<Client, ClientError> {
+fn create(properties: &BTreeMap<String, String>) -> Result<Client, ClientError> {
+    let mut config = ClientConfig::new();
+    config.set("client.id", "oncesink");
+    for (key, value) in properties {
+        config.set(key, value);
+    }
+    for key in super::FORCED_PROPERTIES {
+        config.remove(key);
+    }
+    config.set("allow.auto.create.topics", "false");
+    config.set("topic.metadata.refresh.interval.ms", METADATA_EVERY_MS);
     config.create_with_context(Listener::default()).map_err(|error| ClientError::new(&error))
 }
 
@@ -308,16 +330,33 @@ impl Inner {
         // Serves log lines and errors, which would pile up otherwise.
         while client.poll(Duration::from_millis(1)).is_some() {}
         let refused = locked(&rdkafka::consumer::Consumer::context(&*client).refused).take();
-        answer.map_err(|error| match refused {
+        let answer = answer.map_err(|error| match refused {
             Some(reason) => MonitorError::Authentication(reason),
             None => MonitorError::from(error),
-        })
+        });
+        if matches!(answer, Err(MonitorError::Authentication(_))) {
+            self.renew();
+        }
+        answer
     }
 
-    fn replace_client(&self) {
-        match create(&self.config) {
+    /// A login that was refused is tried with the secrets of now, if they are others.
+    fn renew(&self) {
+        let Some(Ok(now)) = self.source.as_ref().map(|source| source()) else { return };
+        let changed = *locked(&self.properties) != now;
+        if changed {
+            *locked(&self.properties) = now;
+            self.replace_client(
+                "Kafka refused the login and the secrets have changed, the monitor's client is replaced",
+            );
+        }
+    }
+
+    fn replace_client(&self, why: &str) {
+        let properties = locked(&self.properties).clone();
+        match create(&properties) {
             Ok(fresh) => {
-                tracing::warn!("the monitor knows no partition, its client is replaced");
+                tracing::warn!("{why}");
                 let old = std::mem::replace(&mut *locked(&self.client), Arc::new(fresh));
                 // Destroying a client may wait for its connections.
                 std::thread::spawn(move || drop(old));

@@ -6,6 +6,7 @@ mod arrivals;
 mod chronicle;
 mod claimer;
 mod live;
+mod logins;
 mod preflight;
 mod promise;
 mod reading;

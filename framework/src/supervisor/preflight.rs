@@ -53,8 +53,9 @@ pub async fn check<S: Store, K: Sink<S>>(
     wait: bool,
 ) -> Result<Checked, Failure> {
     let topics = settings.selection()?;
-    let properties = settings.properties().map_err(Failure::fatal)?;
-    let monitor = Monitor::new(&properties).map_err(|error| Failure::fatal(error.to_string()))?;
+    let source = settings.clone();
+    let monitor = Monitor::renewing(Arc::new(move || source.properties()))
+        .map_err(|error| Failure::fatal(error.to_string()))?;
     let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor, settings)).await?;
     let (mut partitions, unknown) = patiently(wait, "Kafka", || existing(&monitor, topics.names())).await?;
     let matching =

@@ -22,6 +22,7 @@ use crate::supervisor::arrivals::{Arrival, Arrivals};
 use crate::supervisor::chronicle::Chronicle;
 use crate::supervisor::claimer::{Brought, Claimer, Current, Waiting, back_off};
 use crate::supervisor::live::{LiveSink, Shown};
+use crate::supervisor::logins::{Logins, Verdict};
 use crate::supervisor::preflight::{Checked, check};
 use crate::supervisor::reading::Reading;
 use crate::supervisor::settings::SinkSettings;
@@ -65,11 +66,16 @@ pub(crate) async fn supervise<S: Store, K: Sink<S>>(
         let began = Instant::now();
         let session =
             Supervisor::<S>::start::<K>(&settings, &store, &config, &live, &checked, shutdown.clone());
-        let session = match session {
-            Ok(session) => session,
+        let over = match session {
+            Ok(session) => session.run().await,
+            // What made a client once will make another: a secret that cannot be read now, for one.
+            Err(failure) if attempts > 0 => {
+                tracing::warn!("{}: {failure}; trying again", settings.name);
+                Over::ClientLost
+            }
             Err(failure) => return Ended::Fatal(failure),
         };
-        match session.run().await {
+        match over {
             Over::Ended(ended) => return ended,
             Over::ClientLost => {
                 attempts = if began.elapsed() > Duration::from_secs(60) { 1 } else { attempts + 1 };
@@ -145,6 +151,7 @@ struct Supervisor<S: Store> {
     ends: BTreeMap<TopicPartition, i64>,
     reading_ends: bool,
     dirty: bool,
+    logins: Logins,
     /// For the consumer, until the event at hand, or a burst of them, is dealt with.
     starts: Vec<kafka::Start>,
     unassigns: Vec<TopicPartition>,
@@ -167,7 +174,8 @@ impl<S: Store> Supervisor<S> {
         let reading = checked.reading.clone();
         let topics = reading.topics();
         let no_topic_yet = topics.is_empty();
-        let consumer = settings.consumer(&topics, partitions).map_err(Failure::fatal)?;
+        let properties = settings.properties().map_err(Failure::fatal)?;
+        let consumer = settings.consumer(&topics, partitions, &properties);
         let (consumer, queues) = kafka::start(&consumer, settings.writers, events)
             .map_err(|error| Failure::fatal(error.to_string()))?;
         let writer_settings = WriterSettings {
@@ -253,6 +261,7 @@ impl<S: Store> Supervisor<S> {
             ends: checked.ends.clone(),
             reading_ends: false,
             dirty: false,
+            logins: Logins::new(properties),
             starts: Vec::new(),
             unassigns: Vec::new(),
             settings: settings.clone(),
@@ -406,6 +415,7 @@ impl<S: Store> Supervisor<S> {
             }
             kafka::Event::Unassigned { places } => self.step(Event::Unassigned(places)),
             kafka::Event::Stray { place, offset } => self.step(Event::Stray { place, offset }),
+            kafka::Event::Error { code, reason } if kafka::is_login(code) => self.login_refused(&reason),
             kafka::Event::Error { code, reason } => tracing::debug!(?code, "librdkafka: {reason}"),
             kafka::Event::Fatal { kind, reason } => self.client_died(&kind, &reason),
             kafka::Event::Stopped { .. } => {

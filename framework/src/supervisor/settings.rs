@@ -102,7 +102,11 @@ impl SinkSettings {
 
     /// librdkafka's properties with secrets resolved now.
     pub(crate) fn properties(&self) -> Result<BTreeMap<String, String>, String> {
-        self.kafka.iter().map(|(key, value)| Ok((key.clone(), value.current()?))).collect()
+        let read = |(key, value): (&String, &Secret)| match value.current() {
+            Ok(value) => Ok((key.clone(), value)),
+            Err(error) => Err(format!("kafka: {key:?}: {error}")),
+        };
+        self.kafka.iter().map(read).collect()
     }
 
     /// The list of topics, read.
@@ -116,17 +120,18 @@ impl SinkSettings {
         &self,
         topics: &[Arc<str>],
         partitions: usize,
-    ) -> Result<kafka::ConsumerSettings, String> {
+        properties: &BTreeMap<String, String>,
+    ) -> kafka::ConsumerSettings {
         let names = topics.iter().map(|topic| topic.to_string()).collect();
         let mut settings = kafka::ConsumerSettings::new("", &self.group, names);
-        settings.properties = self.properties()?;
+        settings.properties = properties.clone();
         settings.protocol = self.protocol;
         settings.take_group_properties();
         settings.queue_kilobytes = u32::try_from(self.payload_share() / 1000).unwrap_or(u32::MAX).max(64);
         let expected =
             if self.topics.iter().any(|topic| topic.starts_with('^')) { MATCHES_EXPECTED } else { 1 };
         settings.partitions_per_writer = partitions.div_ceil(self.writers.max(1)).max(expected);
-        Ok(settings)
+        settings
     }
 
     /// How often topics are looked for that match a pattern: as often as librdkafka looks for new partitions.

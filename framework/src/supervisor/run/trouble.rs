@@ -116,6 +116,27 @@ impl<S: Store> Supervisor<S> {
         }
     }
 
+    /// The brokers do not believe who we are. librdkafka goes on trying with what it was given; another secret needs another client.
+    pub(super) fn login_refused(&mut self, reason: &str) {
+        match self.logins.refused(self.settings.properties(), Instant::now()) {
+            Verdict::Renew => {
+                tracing::warn!(
+                    "{}: Kafka refuses the login, and the secrets have changed: making a new client ({reason})",
+                    self.settings.name
+                );
+                self.step(Event::ClientLost);
+                self.joined = false;
+                self.over.get_or_insert(Over::ClientLost);
+            }
+            Verdict::Say => tracing::warn!(
+                "{}: Kafka refuses the login: {reason}; secrets from files are read again at each attempt",
+                self.settings.name
+            ),
+            Verdict::Unreadable(error) => tracing::warn!("{}: {error}; trying again", self.settings.name),
+            Verdict::Silence => {}
+        }
+    }
+
     pub(super) fn client_died(&mut self, kind: &FatalKind, reason: &str) {
         self.step(Event::ClientLost);
         self.joined = false;
