@@ -169,8 +169,13 @@ pub(crate) fn read(mut section: Section<'_>, known: &dyn KafkaProperties) -> Opt
     Some(KafkaSection { properties, protocol })
 }
 
+/// Whether this name says where the brokers are.
+pub(crate) fn is_brokers(name: &str) -> bool {
+    name == BROKERS || ALIASES.contains(&name)
+}
+
 /// Dotted keys, quoted or nested, become one name.
-fn flatten(table: Table, parent: &str, found: &mut impl FnMut(String, Node)) {
+pub(crate) fn flatten(table: Table, parent: &str, found: &mut impl FnMut(String, Node)) {
     for (key, node) in table {
         let name = if parent.is_empty() { key } else { format!("{parent}.{key}") };
         match node.value {

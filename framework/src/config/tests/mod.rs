@@ -6,6 +6,7 @@ use super::*;
 use crate::position::StartPolicy;
 
 mod mistakes;
+mod resolved;
 mod sink_config;
 
 struct Properties;
