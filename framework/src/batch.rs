@@ -3,11 +3,14 @@
 //! A *slice* holds the records of one partition in one batch and is immutable once built, so that a retry writes identical rows. A *part* is a run of a
 //! slice's records with the interval of offsets that it passes over. A *batch* is the parts of one transaction, at most one per partition.
 
+mod part;
+pub use part::{Part, Records};
+
 use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
+use crate::dead_letter::DeadLetter;
 use crate::position::{Interval, after};
 use crate::record::{Headers, Record, TopicPartition};
 
@@ -243,111 +246,6 @@ impl SliceBuilder {
     }
 }
 
-/// A run of a slice's records, by index, and the interval that it passes over. The whole slice, unless a bad record is being looked for.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Part {
-    slice: Arc<Slice>,
-    first: usize,
-    last: usize,
-    interval: Interval,
-}
-
-impl Part {
-    /// All of a slice.
-    pub fn whole(slice: Arc<Slice>) -> Self {
-        let (last, interval) = (slice.len(), slice.interval());
-        Self { slice, first: 0, last, interval }
-    }
-
-    /// The partition.
-    pub fn topic_partition(&self) -> &TopicPartition {
-        self.slice.topic_partition()
-    }
-
-    /// The offsets passed over.
-    pub fn interval(&self) -> Interval {
-        self.interval
-    }
-
-    /// Number of records.
-    pub fn len(&self) -> usize {
-        self.last - self.first
-    }
-
-    /// Whether this is progress without rows.
-    pub fn is_empty(&self) -> bool {
-        self.first == self.last
-    }
-
-    /// Bytes of keys, values and headers.
-    pub fn bytes(&self) -> usize {
-        let length = |span: Option<Span>| span.map_or(0, |span| (span.end - span.start) as usize);
-        let entries = self.slice.entries.get(self.first..self.last).unwrap_or_default();
-        let headers = match (entries.first(), entries.last()) {
-            (Some(first), Some(last)) => {
-                self.slice.headers.get(first.headers.0 as usize..last.headers.1 as usize).unwrap_or_default()
-            }
-            _ => &[],
-        };
-        let headers: usize =
-            headers.iter().map(|header| length(Some(header.name)) + length(header.value)).sum();
-        headers + entries.iter().map(|entry| length(entry.key) + length(entry.value)).sum::<usize>()
-    }
-
-    /// What is stored beside the offset once this part is committed.
-    pub fn end(&self) -> SliceEnd {
-        if self.interval.to == self.slice.interval.to {
-            return self.slice.end;
-        }
-        let last = self.slice.entries.get(self.first..self.last).and_then(<[Entry]>::last);
-        match last {
-            Some(entry) if after(entry.offset) == self.interval.to => {
-                SliceEnd { leader_epoch: entry.leader_epoch, timestamp: entry.timestamp }
-            }
-            Some(entry) => SliceEnd { leader_epoch: None, timestamp: entry.timestamp },
-            None => SliceEnd::default(),
-        }
-    }
-
-    /// The records, in offset order.
-    pub fn records(&self) -> impl ExactSizeIterator<Item = Record<'_>> {
-        let entries = self.slice.entries.get(self.first..self.last).unwrap_or_default();
-        entries.iter().map(|entry| self.slice.view(entry))
-    }
-
-    /// The halves of a part of two records or more: the left one ends right behind its last record.
-    pub fn halves(&self) -> Option<(Self, Self)> {
-        if self.len() < 2 {
-            return None;
-        }
-        let middle = self.first + self.len() / 2;
-        let boundary = after(self.slice.offset(middle - 1)?);
-        Some(self.cut(middle, boundary))
-    }
-
-    /// Everything before the record at `offset`, as progress up to exactly that offset, and the rest.
-    pub fn before(&self, offset: i64) -> Option<(Self, Self)> {
-        let index = self.slice.index_of(offset).filter(|index| (self.first..self.last).contains(index))?;
-        Some(self.cut(index, offset))
-    }
-
-    fn cut(&self, index: usize, boundary: i64) -> (Self, Self) {
-        let mut left = self.clone();
-        left.last = index;
-        left.interval.to = boundary;
-        let mut right = self.clone();
-        right.first = index;
-        right.interval.from = boundary;
-        (left, right)
-    }
-}
-
-impl fmt::Debug for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Part({}@{}, {} records)", self.topic_partition(), self.interval, self.len())
-    }
-}
-
 /// What a sink made of a batch before the transaction began: wire bytes, bind arrays, whatever it likes.
 #[derive(Default)]
 pub struct Encoded(Option<Box<dyn Any + Send + Sync>>);
@@ -377,17 +275,28 @@ impl Batch {
         &self.parts
     }
 
-    /// All records: partition by partition, in offset order within each.
+    /// The records that are to be written: partition by partition, in offset order within each. Those that were found bad are not among them.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.parts.iter().flat_map(Part::records)
     }
 
-    /// Number of records.
+    /// Number of records to be written.
     pub fn len(&self) -> usize {
         self.parts.iter().map(Part::len).sum()
     }
 
-    /// Whether it is progress without rows.
+    /// Number of records read: those to be written, and the bad ones.
+    pub fn read(&self) -> usize {
+        self.parts.iter().map(Part::read).sum()
+    }
+
+    /// The bad records, in the order of the records.
+    pub fn dead_letters(&self) -> Vec<DeadLetter<'_>> {
+        let of_part = |part| Part::bad_records(part).map(|(record, bad)| DeadLetter::new(record, bad));
+        self.parts.iter().flat_map(of_part).collect()
+    }
+
+    /// Whether nothing is to be written.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(Part::is_empty)
     }

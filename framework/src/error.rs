@@ -191,6 +191,33 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// What kind of fault it is, for dead letters: `decode` (the payload cannot be read), `value` (a field does not fit its column), `constraint` (the
+    /// target's rules) or `mapping` (fields and columns do not meet).
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::InvalidJson | Self::InvalidUtf8 | Self::Tombstone | Self::NoKey | Self::NullInKey => {
+                "decode"
+            }
+            Self::WrongType
+            | Self::NotANumber
+            | Self::NotATime
+            | Self::OutOfRange
+            | Self::Inexact
+            | Self::TooLong
+            | Self::NullCharacter
+            | Self::ServerData
+            | Self::Rejected => "value",
+            Self::NullInNotNull
+            | Self::MissingField
+            | Self::MissingRow
+            | Self::Unique
+            | Self::ForeignKey
+            | Self::Check
+            | Self::Trigger => "constraint",
+            Self::UnknownField => "mapping",
+        }
+    }
+
     /// The code in metrics, logs and dead letters.
     pub const fn code(self) -> &'static str {
         match self {

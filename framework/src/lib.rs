@@ -13,9 +13,11 @@ pub use topics::{Pattern, Topics};
 mod record;
 pub use record::{Headers, Record, TopicPartition};
 mod batch;
-pub use batch::{Batch, Encoded, Part, Slice, SliceBuilder, SliceEnd};
+pub use batch::{Batch, Encoded, Part, Records, Slice, SliceBuilder, SliceEnd};
 mod error;
 pub use error::{BadRecord, Class, CommitFailure, DataError, Failure, Reason, SinkError};
+mod dead_letter;
+pub use dead_letter::DeadLetter;
 mod sink;
 pub use sink::Sink;
 mod written;
@@ -25,11 +27,12 @@ pub mod plan;
 pub mod value;
 
 pub mod store;
+mod tls;
 
 mod writer;
 pub use writer::{BatchLimits, ConfigSource};
 mod supervisor;
-pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run, unanswered};
+pub use supervisor::{Checked, Ended, LiveSink, Promise, SinkSettings, SinkTask, TopicIds, check, run};
 
 pub use async_trait::async_trait;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

@@ -154,6 +154,29 @@ impl<'a> Headers<'a> {
         })
     }
 
+    /// As the records of Kafka's format 2 have them: a zigzag varint for their number, then for each the length of its name, the name, the length of its
+    /// value or -1 for none, the value. None without headers.
+    pub fn to_wire(&self) -> Option<Vec<u8>> {
+        if self.spans.is_empty() {
+            return None;
+        }
+        let mut wire = Vec::new();
+        varint(&mut wire, self.spans.len() as i64);
+        for span in self.spans {
+            let name = span.name.of(self.arena);
+            varint(&mut wire, name.len() as i64);
+            wire.extend_from_slice(name);
+            match span.value.map(|value| value.of(self.arena)) {
+                Some(value) => {
+                    varint(&mut wire, value.len() as i64);
+                    wire.extend_from_slice(value);
+                }
+                None => varint(&mut wire, -1),
+            }
+        }
+        Some(wire)
+    }
+
     /// The last value of a header.
     pub fn last(&self, name: &str) -> Option<&'a [u8]> {
         self.find(name).flatten()
@@ -164,5 +187,42 @@ impl<'a> Headers<'a> {
         let Self { arena, spans } = *self;
         let found = spans.iter().rev().find(|span| span.name.of(arena) == name.as_bytes());
         found.map(|span| span.value.map(|value| value.of(arena)))
+    }
+}
+
+/// Seven bits a byte, the lowest first, the sign in the lowest bit.
+fn varint(wire: &mut Vec<u8>, number: i64) {
+    let mut rest = (number << 1 ^ number >> 63) as u64;
+    while rest >= 0x80 {
+        wire.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    wire.push(rest as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::batch::{Part, SliceBuilder};
+    use crate::record::TopicPartition;
+
+    fn wire(headers: &[(&[u8], Option<&[u8]>)]) -> Option<Vec<u8>> {
+        let mut builder = SliceBuilder::new(TopicPartition::new("t", 0), 0);
+        builder.push(0, None, None, None, None, headers.iter().copied());
+        let part = Part::whole(Arc::new(builder.build()));
+        let record = part.records().next()?;
+        record.headers().to_wire()
+    }
+
+    #[test]
+    fn headers_are_kept_as_kafka_sends_them() {
+        assert_eq!(wire(&[]), None);
+        let expected = [&[4, 2][..], b"a", &[4], b"xy", &[2, 0xFF, 1]].concat();
+        assert_eq!(wire(&[(b"a", Some(b"xy")), (b"\xFF", None)]), Some(expected));
+        let long = [b'v'; 300];
+        let expected = [&[2, 0, 0xD8, 4][..], &long].concat();
+        assert_eq!(wire(&[(b"", Some(&long))]), Some(expected));
+        assert_eq!(wire(&[(b"n", Some(b""))]), Some(vec![2, 2, b'n', 0]));
     }
 }

@@ -1,12 +1,16 @@
 //! The books: what became of the records of a batch, topic by topic.
 //!
-//! Invariant: a batch is committed only when its books balance for every topic, so that over time read = written + collapsed + deleted + skipped holds
-//! for each series.
+//! The sink accounts for the records that it was given, the framework for those that it set aside.
+//!
+//! Invariant: a batch is committed only when its books balance for every topic, so that over time read = written + collapsed + deleted + skipped +
+//! dead-lettered holds for each series.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::batch::Batch;
+use crate::config::OnBadRecord;
+use crate::error::Reason;
 
 /// What became of some records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,6 +56,40 @@ pub(crate) struct TopicBooks {
     pub(crate) topic: Arc<str>,
     pub(crate) read: usize,
     pub(crate) counts: Counts,
+    /// Records kept as dead letters, by what is wrong with them.
+    pub(crate) dead_lettered: BTreeMap<Reason, usize>,
+}
+
+impl TopicBooks {
+    fn new(topic: &Arc<str>) -> Self {
+        Self { topic: Arc::clone(topic), read: 0, counts: Counts::default(), dead_lettered: BTreeMap::new() }
+    }
+
+    /// Number of records accounted for.
+    fn total(&self) -> usize {
+        self.counts.total() + self.dead_lettered.values().sum::<usize>()
+    }
+}
+
+/// What was read of each topic of a batch, and what the framework did with it by itself.
+fn opened(batch: &Batch, policy: OnBadRecord) -> BTreeMap<Arc<str>, TopicBooks> {
+    let mut opened: BTreeMap<Arc<str>, TopicBooks> = BTreeMap::new();
+    for part in batch.parts() {
+        let topic = &part.topic_partition().topic;
+        let books = opened.entry(Arc::clone(topic)).or_insert_with(|| TopicBooks::new(topic));
+        books.read += part.read();
+        match policy {
+            // Nothing is set aside under it; if it were, the books would not balance.
+            OnBadRecord::Stop => {}
+            OnBadRecord::DeadLetter => {
+                for (_, bad) in part.bad_records() {
+                    *books.dead_lettered.entry(bad.reason).or_default() += 1;
+                }
+            }
+            OnBadRecord::Skip => books.counts.skipped += part.bad(),
+        }
+    }
+    opened
 }
 
 impl Written {
@@ -79,31 +117,37 @@ impl Written {
     ///
     /// # Errors
     /// Where they do not balance, for people.
-    pub(crate) fn books(&self, batch: &Batch) -> Result<Vec<TopicBooks>, String> {
-        let mut read: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+    pub(crate) fn books(&self, batch: &Batch, policy: OnBadRecord) -> Result<Vec<TopicBooks>, String> {
+        let mut given: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
         for part in batch.parts() {
-            *read.entry(&part.topic_partition().topic).or_default() += part.len();
+            *given.entry(&part.topic_partition().topic).or_default() += part.len();
         }
-        if let Some(unread) = self.topics.keys().find(|topic| !read.contains_key(topic)) {
+        if let Some(unread) = self.topics.keys().find(|topic| !given.contains_key(topic)) {
             return Err(format!("counts records of topic {unread:?}, of which the batch has none"));
         }
         let whole = self.topics.is_empty() && self.all == batch.len();
-        let mut books = Vec::with_capacity(read.len());
-        for (topic, read) in read {
+        let mut opened = opened(batch, policy);
+        for (topic, given) in given {
             let counts = match self.topics.get(topic) {
-                _ if whole => Counts { records: read, ..Counts::default() },
+                _ if whole => Counts { records: given, ..Counts::default() },
                 Some(counts) => *counts,
                 None => Counts::default(),
             };
-            if counts.total() != read {
-                return Err(self.difference(topic, &counts, read, batch.len()));
+            if counts.total() != given {
+                return Err(self.difference(topic, &counts, given, batch.len()));
             }
-            books.push(TopicBooks { topic: Arc::clone(topic), read, counts });
+            if let Some(books) = opened.get_mut(topic) {
+                books.counts.add(&counts);
+            }
         }
         if !whole && self.all > 0 {
             return Err(self.difference("", &self.total(), batch.len(), batch.len()));
         }
-        Ok(books)
+        let books: Vec<TopicBooks> = opened.into_values().collect();
+        match books.iter().find(|books| books.total() != books.read) {
+            Some(books) => Err(unbalanced(books)),
+            None => Ok(books),
+        }
     }
 
     fn difference(&self, topic: &str, counts: &Counts, read: usize, batch: usize) -> String {
@@ -114,10 +158,17 @@ impl Written {
     }
 }
 
+/// The framework's own part of the books is wrong.
+fn unbalanced(books: &TopicBooks) -> String {
+    let (total, read, topic) = (books.total(), books.read, &books.topic);
+    format!("and the bad records account for {total} of {read} records of topic {topic:?}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::batch::{Part, SliceBuilder};
+    use crate::error::BadRecord;
     use crate::record::TopicPartition;
 
     fn batch(parts: &[(&str, i32, i64)]) -> Batch {
@@ -137,11 +188,11 @@ mod tests {
     #[test]
     fn a_simple_sink_counts_all_and_every_topic_gets_its_share() {
         let batch = batch(&[("a", 0, 3), ("a", 1, 2), ("b", 0, 4), ("c", 0, 0)]);
-        let books = Written::records(9).books(&batch).unwrap();
+        let books = Written::records(9).books(&batch, OnBadRecord::Stop).unwrap();
         let shares: Vec<_> = books.iter().map(|of| (&*of.topic, of.read, of.counts)).collect();
         assert_eq!(shares, [("a", 5, counts(5, 0)), ("b", 4, counts(4, 0)), ("c", 0, counts(0, 0))]);
         for wrong in [0, 8, 10] {
-            let error = Written::records(wrong).books(&batch).unwrap_err();
+            let error = Written::records(wrong).books(&batch, OnBadRecord::Stop).unwrap_err();
             assert_eq!(error, format!("accounts for {wrong} of 9 records"));
         }
     }
@@ -153,7 +204,7 @@ mod tests {
         *written.topic(&"a".into()) = counts(2, 1);
         written.topic(&"b".into()).skipped += 4;
         assert_eq!(written.total(), counts(2, 5));
-        let books = written.books(&batch).unwrap();
+        let books = written.books(&batch, OnBadRecord::Stop).unwrap();
         let shares: Vec<_> = books.iter().map(|of| (&*of.topic, of.read, of.counts)).collect();
         assert_eq!(shares, [("a", 3, counts(2, 1)), ("b", 4, counts(0, 4))]);
     }
@@ -164,21 +215,70 @@ mod tests {
         let mut written = Written::default();
         *written.topic(&"a".into()) = counts(4, 0);
         *written.topic(&"b".into()) = counts(3, 0);
-        let error = written.books(&batch).unwrap_err();
+        let error = written.books(&batch, OnBadRecord::Stop).unwrap_err();
         assert_eq!(error, "accounts for 4 of 3 records of topic \"a\"");
 
         let mut foreign = Written::default();
         foreign.topic(&"x".into()).records = 7;
-        assert!(foreign.books(&batch).unwrap_err().contains("topic \"x\""));
+        assert!(foreign.books(&batch, OnBadRecord::Stop).unwrap_err().contains("topic \"x\""));
 
         let mut mixed = Written::records(4);
         *mixed.topic(&"a".into()) = counts(3, 0);
-        assert!(mixed.books(&batch).is_err());
+        assert!(mixed.books(&batch, OnBadRecord::Stop).is_err());
+    }
+
+    /// Topic a: offsets 0 to 4, of which 1 and 3 are bad; topic b: 0 and 1, both bad.
+    fn with_bad_records() -> Batch {
+        let mut parts = batch(&[("a", 0, 5), ("b", 0, 2)]).parts().to_vec();
+        let bad = |part: &Part, offset, reason| BadRecord {
+            place: part.topic_partition().clone(),
+            offset,
+            reason,
+            message: String::new(),
+            sql_state: None,
+            table: None,
+            column: None,
+        };
+        for (part, offset, reason) in
+            [(0, 1, Reason::Check), (0, 3, Reason::InvalidJson), (1, 0, Reason::Check), (1, 1, Reason::Check)]
+        {
+            let bad = bad(&parts[part], offset, reason);
+            assert!(parts[part].set_aside(bad));
+        }
+        Batch::new(parts)
+    }
+
+    #[test]
+    fn what_was_set_aside_is_accounted_for_by_the_policy() {
+        let batch = with_bad_records();
+        let sum =
+            |books: &[TopicBooks]| books.iter().map(|books| (books.read, books.counts)).collect::<Vec<_>>();
+        let dead = Written::records(3).books(&batch, OnBadRecord::DeadLetter).unwrap();
+        assert_eq!(sum(&dead), [(5, counts(3, 0)), (2, counts(0, 0))]);
+        assert_eq!(dead[0].dead_lettered, BTreeMap::from([(Reason::InvalidJson, 1), (Reason::Check, 1)]));
+        assert_eq!(dead[1].dead_lettered, BTreeMap::from([(Reason::Check, 2)]));
+
+        let skipped = Written::records(3).books(&batch, OnBadRecord::Skip).unwrap();
+        assert_eq!(sum(&skipped), [(5, counts(3, 2)), (2, counts(0, 2))]);
+        assert!(skipped.iter().all(|books| books.dead_lettered.is_empty()));
+        let mut told = Written::default();
+        *told.topic(&"a".into()) = counts(2, 1);
+        assert_eq!(sum(&told.books(&batch, OnBadRecord::Skip).unwrap())[0], (5, counts(2, 3)));
+
+        assert!(
+            Written::records(3).books(&batch, OnBadRecord::Stop).is_err(),
+            "nothing is set aside under it"
+        );
+        for (written, policy) in
+            [(5, OnBadRecord::DeadLetter), (7, OnBadRecord::DeadLetter), (2, OnBadRecord::Skip)]
+        {
+            assert!(Written::records(written).books(&batch, policy).is_err(), "{written} {policy:?}");
+        }
     }
 
     #[test]
     fn an_empty_batch_balances_with_nothing() {
-        assert!(Written::default().books(&batch(&[("a", 0, 0)])).is_ok());
-        assert!(Written::records(0).books(&batch(&[("a", 0, 0)])).is_ok());
+        assert!(Written::default().books(&batch(&[("a", 0, 0)]), OnBadRecord::Stop).is_ok());
+        assert!(Written::records(0).books(&batch(&[("a", 0, 0)]), OnBadRecord::Stop).is_ok());
     }
 }

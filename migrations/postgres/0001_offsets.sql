@@ -44,3 +44,28 @@ CREATE TABLE IF NOT EXISTS @events@ (
     new_offset bigint,
     reason text NOT NULL
 );
+
+-- Bad records with their bytes, written by the transaction that passes over them; under policy dead-letter only. One that comes again raises attempts and
+-- last_seen, and is new again. The bytes are those of the record: whoever may read this table may read them.
+-- record_headers: as in Kafka's record format 2, a zigzag varint for their number, then for each the length of its name, the name, the length of its value
+-- or -1 for none, the value; NULL without headers.
+CREATE TABLE IF NOT EXISTS @dead_letters@ (
+    consumer_group text COLLATE "C" NOT NULL CHECK (char_length(consumer_group) BETWEEN 1 AND 255),
+    topic text COLLATE "C" NOT NULL CHECK (char_length(topic) BETWEEN 1 AND 249),
+    partition_id integer NOT NULL CHECK (partition_id >= 0),
+    record_offset bigint NOT NULL CHECK (record_offset >= 0),
+    record_timestamp timestamptz,
+    record_key bytea,
+    record_value bytea,
+    record_headers bytea,
+    class text COLLATE "C" NOT NULL CHECK (class IN ('decode', 'value', 'constraint', 'mapping')),
+    reason text COLLATE "C" NOT NULL,
+    sql_state text COLLATE "C",
+    target_table text,
+    target_column text,
+    first_seen timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    last_seen timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    attempts integer NOT NULL DEFAULT 1 CHECK (attempts >= 1),
+    status text COLLATE "C" NOT NULL DEFAULT 'new' CHECK (status IN ('new', 'replayed', 'discarded')),
+    PRIMARY KEY (consumer_group, topic, partition_id, record_offset)
+);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::{Monitor, MonitorError, TopicState};
-use oncesink::{SinkError, Topics, promise, unanswered};
+use oncesink::{Promise, SinkError, TopicIds, Topics};
 use serde::Serialize;
 
 use super::{Context, cluster, who};
@@ -65,10 +65,15 @@ pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
     let mut findings = Findings::default();
     for sink in &context.config.sinks {
         let before = findings.checks.len();
-        let monitor = cluster::monitor(&context.config.kafka)?;
-        let topics = cluster::topics(&monitor, sink).await;
-        let brokers = kafka(&context.config.kafka, sink, &monitor, &topics).await;
-        let promised = brokers.ok;
+        let (monitor, topics) = match cluster::monitor(&context.config.kafka) {
+            Ok(monitor) => {
+                let topics = cluster::topics(&monitor, sink).await;
+                (Ok(monitor), topics)
+            }
+            Err(failed) => (Err(failed.message), Ok(Vec::new())),
+        };
+        let (brokers, ids) = kafka(&context.config.kafka, sink, monitor, &topics).await;
+        let promised = brokers.ok.then_some(ids);
         findings.checks.push(brokers);
         // Without an answer about patterns, what is named can be looked at nevertheless.
         let topics = topics.unwrap_or_else(|_| {
@@ -93,21 +98,32 @@ async fn rehearse(context: &Context, sink: &SinkSection, findings: &mut Findings
     Ok(())
 }
 
+/// What the brokers say, and whether topics have ids there.
 async fn kafka(
     section: &KafkaSection,
     sink: &SinkSection,
-    monitor: &Monitor,
+    monitor: Result<Monitor, String>,
     topics: &Result<Vec<Arc<str>>, MonitorError>,
-) -> Finding {
+) -> (Finding, TopicIds) {
+    let monitor = match monitor {
+        Ok(monitor) => monitor,
+        Err(flaw) => return (Finding::new("kafka", section.brokers(), Err(flaw)), TopicIds::Untold),
+    };
+    let mut ids = TopicIds::Told;
     let verdict = async {
-        let remedy = || unanswered(section.brokers());
-        let brokers = monitor.cluster().await.map_err(|error| format!("{error}. {}", remedy()))?.brokers;
-        let topics = topics.as_ref().map_err(|error| error.to_string())?;
+        let topics = topics.as_ref().map_err(|error| error.with_remedy(section.brokers()))?;
+        let cluster = monitor.cluster().await;
+        let brokers = cluster.map_err(|error| error.with_remedy(section.brokers()))?.brokers;
         let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
         for facts in monitor.topics(topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
             let count = match facts.state {
-                TopicState::Exists { partitions, .. } => partitions,
+                TopicState::Exists { id, partitions } => {
+                    if id.is_none() {
+                        ids = TopicIds::Untold;
+                    }
+                    partitions
+                }
                 TopicState::Unknown => {
                     said.push(format!(
                         "topic {name}: does not exist yet, it will be read from its beginning"
@@ -133,7 +149,8 @@ async fn kafka(
         }
         Ok(said.join("; "))
     };
-    Finding::new("kafka", section.brokers(), verdict.await)
+    let verdict = verdict.await;
+    (Finding::new("kafka", section.brokers(), verdict), ids)
 }
 
 /// Stopped partitions are no reason against a start, which tries them again; but whoever checks wants to know.
@@ -147,12 +164,12 @@ async fn stopped(context: &Context, sink: &SinkSection) -> String {
     }
 }
 
-/// `promised` is whether the promise may be given, as far as it depends on the brokers.
+/// `promised` is what the brokers have to do with the promise; none when it may not be given.
 async fn database(
     context: &Context,
     sink: &SinkSection,
     topics: &[Arc<str>],
-    promised: bool,
+    promised: Option<TopicIds>,
     findings: &mut Findings,
 ) -> Result<(), Failed> {
     let shown = sink.target.shown();
@@ -190,11 +207,19 @@ async fn database(
         [] => Ok(format!("group {}{}", sink.group, stopped(context, sink).await)),
         problems => Err(problems.join("; ")),
     };
-    let well = promised && verdict.is_ok();
+    let promised = promised.filter(|_| verdict.is_ok());
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
-    if let (true, Ok(targets)) = (well && !topics.is_empty(), targets) {
+    if let (Some(ids), Ok(targets)) = (promised.filter(|_| !topics.is_empty()), targets) {
         let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();
-        findings.promises.push(promise(&sink.name, &sink.group, &offsets, &tables));
+        let promise = Promise {
+            sink: &sink.name,
+            group: &sink.group,
+            offsets: &offsets,
+            targets: &tables,
+            policy: sink.on_bad_record,
+            ids,
+        };
+        findings.promises.push(promise.to_string());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `status`: where every stored offset stands, and how far the topic's end is, if Kafka answers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use oncesink::TopicPartition;
 use oncesink::config::KafkaSection;
@@ -26,6 +26,7 @@ struct Line {
     owner: Option<String>,
     owner_epoch: i64,
     updated_at_ms: i64,
+    new_dead_letters: i64,
 }
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failed> {
@@ -56,6 +57,7 @@ fn line(sink: &str, row: StatusRow, ends: &HashMap<TopicPartition, Ends>) -> Lin
         owner: row.owner,
         owner_epoch: row.epoch,
         updated_at_ms: row.updated_at,
+        new_dead_letters: row.new_dead_letters,
     }
 }
 
@@ -100,7 +102,23 @@ fn text(lines: &[Line], now: i64) -> String {
             "{place}: when the cause is mended: oncesink resume {place}; to leave one record out: oncesink skip {place} --expect {offset} --reason \"...\"\n"
         ));
     }
+    text.push_str(&dead_letters(lines));
     text
+}
+
+/// A line for each topic that has new ones.
+fn dead_letters(lines: &[Line]) -> String {
+    let mut topics: BTreeMap<(&str, &str, &str), i64> = BTreeMap::new();
+    for line in lines.iter().filter(|line| line.new_dead_letters > 0) {
+        *topics.entry((&line.sink, &line.group, &line.topic)).or_default() += line.new_dead_letters;
+    }
+    let told = topics.into_iter().map(|((sink, group, topic), count)| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!(
+            "{sink} {topic}: {count} new dead letter{plural} in oncesink_dead_letters (consumer_group {group:?})\n"
+        )
+    });
+    told.collect()
 }
 
 /// An offset above the topic's end is no lag of nothing.
@@ -146,6 +164,7 @@ mod tests {
             state_since: None,
             record_timestamp: None,
             updated_at: 0,
+            new_dead_letters: 0,
         };
         let unknown = line("s", row(), &HashMap::new());
         assert_eq!(unknown.lag_records, None);
@@ -154,6 +173,14 @@ mod tests {
             "SINK  PARTITION  STORED  LAG  STATE    MOVED      OWNER  REASON\n\
              s     t/0        7       ?    stopped  5 min ago  -      field \"a\"\n\
              s t/0: when the cause is mended: oncesink resume s t/0; to leave one record out: oncesink skip s t/0 --expect 7 --reason \"...\"\n"
+        );
+        let dead = |partition, new_dead_letters| {
+            let place = TopicPartition::new("t", partition);
+            line("s", StatusRow { place, new_dead_letters, ..row() }, &HashMap::new())
+        };
+        assert_eq!(
+            dead_letters(&[dead(0, 2), dead(1, 0), dead(2, 3)]),
+            "s t: 5 new dead letters in oncesink_dead_letters (consumer_group \"g\")\n"
         );
         let ends = Ends { log_start: 0, high_watermark: 5, last_stable: 5, leader_epoch: None };
         let known = line("s", row(), &HashMap::from([(TopicPartition::new("t", 0), ends)]));

@@ -16,4 +16,5 @@ mod readme;
 mod rebalance;
 mod rig;
 mod scrape;
+mod secured;
 mod startup;

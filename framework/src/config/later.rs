@@ -6,10 +6,8 @@ const KEYS: &[(&str, &str)] = &[
     ("target", "pooler"),
     ("target", "durability"),
     ("target", "accept_unique_indexes"),
-    ("target", "foreign_key_wait"),
     ("tables", "children"),
     ("tables", "format"),
-    ("tables", "foreign_key_wait"),
     ("tables", "accept_unique_indexes"),
     ("sink", "dead_letters"),
     ("sink", "transforms"),
@@ -17,8 +15,6 @@ const KEYS: &[(&str, &str)] = &[
 
 /// The key and its value.
 const VALUES: &[(&str, &str)] = &[
-    ("on_bad_record", "dead-letter"),
-    ("on_bad_record", "skip"),
     ("kind", "mysql"),
     ("kind", "sqlite"),
     ("kind", "kafka"),

@@ -39,8 +39,12 @@ pub use target::{Kind, TargetSection};
 
 /// The defaults of a sink, for those who have no file.
 pub(crate) mod defaults {
-    pub(crate) use super::sink::{BATCH_BYTES, BATCH_LINGER, BATCH_ROWS, DRAIN, MEMORY, TIMEOUT, WRITERS};
+    pub(crate) use super::sink::{
+        BATCH_BYTES, BATCH_LINGER, BATCH_ROWS, DRAIN, FOREIGN_KEY_WAIT, MEMORY, TIMEOUT, WRITERS,
+    };
 }
+
+pub(crate) use units::show_duration;
 
 use error::{Place, Problems};
 use section::Section;

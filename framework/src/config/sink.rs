@@ -19,6 +19,7 @@ pub(crate) const BATCH_LINGER: Duration = Duration::from_millis(5);
 pub(crate) const MEMORY: u64 = 64 << 20;
 pub(crate) const DRAIN: Duration = Duration::from_secs(20);
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -48,6 +49,8 @@ pub struct SinkSection {
     pub on_expired: OnExpired,
     /// When a record cannot become a row.
     pub on_bad_record: OnBadRecord,
+    /// How long a record may wait for the row that its foreign key refers to before it counts as bad.
+    pub foreign_key_wait: Duration,
     /// `into_rows = "accept"`: the first claim may begin although the table holds rows.
     pub into_rows: bool,
     /// `[sinks.<name>.target]`.
@@ -84,6 +87,24 @@ pub enum OnBadRecord {
     /// The partition stops before it.
     #[default]
     Stop,
+    /// It is kept among the dead letters, in the transaction of the records around it.
+    DeadLetter,
+    /// It is passed over, counted and told in the log.
+    Skip,
+}
+
+impl OnBadRecord {
+    const WORDS: [&str; 3] = ["stop", "dead-letter", "skip"];
+
+    /// The word in the file.
+    pub const fn word(self) -> &'static str {
+        let [stop, dead_letter, skip] = Self::WORDS;
+        match self {
+            Self::Stop => stop,
+            Self::DeadLetter => dead_letter,
+            Self::Skip => skip,
+        }
+    }
 }
 
 /// Where the keys stand that rules over several sections speak of. All places are equal: two files that say the same are the same.
@@ -136,9 +157,10 @@ pub(crate) fn read(name: &str, node: Node, kinds: &[Kind], problems: &mut Proble
     let timeout =
         section.optional("timeout", |node| section::duration(node, SECOND, HOUR)).unwrap_or(TIMEOUT);
     let on_expired = section.optional("on_expired", on_expired).unwrap_or_default();
-    let on_bad_record = section
-        .optional("on_bad_record", |node| section::word(node, &["stop"]).map(|_| OnBadRecord::Stop))
-        .unwrap_or_default();
+    let on_bad_record = section.optional("on_bad_record", on_bad_record).unwrap_or_default();
+    let foreign_key_wait = section
+        .optional("foreign_key_wait", |node| section::duration(node, Duration::ZERO, HOUR))
+        .unwrap_or(FOREIGN_KEY_WAIT);
     let into_rows = section.optional("into_rows", |node| section::word(node, &["accept"])).is_some();
     let mut tables = Table::new();
     for key in ["table", "tables"] {
@@ -182,6 +204,7 @@ pub(crate) fn read(name: &str, node: Node, kinds: &[Kind], problems: &mut Proble
         timeout,
         on_expired,
         on_bad_record,
+        foreign_key_wait,
         into_rows,
         target,
         tables,
@@ -308,6 +331,15 @@ fn on_expired(node: &Node) -> Result<OnExpired, String> {
     policy(node)
         .map(OnExpired::Continue)
         .map_err(|message| message.replace("write earliest", "write stop, earliest"))
+}
+
+fn on_bad_record(node: &Node) -> Result<OnBadRecord, String> {
+    if let Value::Table(_) = &node.value {
+        return Err("a policy with a limit (stop_after) is planned for a later version; write \"stop\", \"dead-letter\" or \"skip\"".to_owned());
+    }
+    let word = section::word(node, &OnBadRecord::WORDS)?;
+    let policies = [OnBadRecord::Stop, OnBadRecord::DeadLetter, OnBadRecord::Skip];
+    Ok(policies.into_iter().find(|policy| policy.word() == word).unwrap_or_default())
 }
 
 fn is_name(name: &str) -> bool {

@@ -5,6 +5,7 @@
 //! isolation level. A client that keeps answering "unknown partition" is replaced: one was seen to do so for minutes after a broker had come back.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,9 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::KafkaError;
 
 use super::consumer::ClientError;
-use super::ffi::{self, AdminError, OffsetAnswer, OffsetQuery};
-use super::{ErrorCode, context};
+use super::ffi::{self, AdminError, OffsetAnswer, OffsetQuery, Patience};
+use super::trouble::LastWords;
+use super::{ErrorCode, context, trouble};
 use crate::record::TopicPartition;
 use crate::topics::Topics;
 
@@ -33,12 +35,24 @@ pub enum MonitorError {
     /// No broker answered in time, or it could not; another time may do.
     #[error("Kafka does not answer: {0}")]
     Transient(String),
-    /// The brokers do not believe who we are.
-    #[error("Kafka refuses the login: {0}")]
+    /// They and we do not come to terms: TLS, certificate, user or password. Has the address, the cause and the key to mend.
+    #[error("no connection to Kafka: {0}")]
     Authentication(String),
     /// The brokers know who we are and do not allow the question.
     #[error("Kafka does not allow it: {0}")]
     Authorization(String),
+}
+
+impl MonitorError {
+    /// The error of the first question, with what helps; a refusal says that itself.
+    pub fn with_remedy(&self, brokers: &str) -> String {
+        match self {
+            Self::Transient(_) => {
+                format!("{self}. Check brokers = {brokers:?} and security.protocol in [kafka]")
+            }
+            Self::Authentication(_) | Self::Authorization(_) => self.to_string(),
+        }
+    }
 }
 
 /// What a topic is.
@@ -55,8 +69,9 @@ pub struct TopicFacts {
 pub enum TopicState {
     /// It is.
     Exists {
-        /// Its id in base64. Never used again once the topic is deleted.
-        id: String,
+        /// Its id in base64. Never used again once the topic is deleted. None when the brokers tell none, as before Kafka 2.8; that they do not answer is
+        /// never told in this way.
+        id: Option<String>,
         /// How many partitions it has.
         partitions: i32,
     },
@@ -88,24 +103,38 @@ pub struct ClusterFacts {
     pub brokers: usize,
 }
 
+/// Keeps what librdkafka says about connections, for the error of the question that then fails; not a line of it is logged before that.
 #[derive(Debug, Default)]
 struct Listener {
-    refused: Mutex<Option<String>>,
+    words: LastWords,
+    /// Whether a question was ever answered: from then on every question is worth waiting for.
+    answered: AtomicBool,
 }
 
 impl ClientContext for Listener {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        context::log(level, facility, message);
+        if facility == context::CONNECTION {
+            self.words.note(message);
+            tracing::debug!(target: "librdkafka", facility, "{message}");
+        } else {
+            context::log(level, facility, message);
+        }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        if error.rdkafka_error_code().is_some_and(is_login) {
-            *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+        if error.rdkafka_error_code() != Some(ErrorCode::AllBrokersDown) {
+            self.words.note(reason);
         }
     }
 }
 
 impl ConsumerContext for Listener {}
+
+impl Patience for Listener {
+    fn hopeless(&self, asked: Instant) -> bool {
+        !self.answered.load(Ordering::Relaxed) && self.words.hopeless(asked)
+    }
+}
 
 /// Whether this is about who we are.
 pub(crate) fn is_login(code: ErrorCode) -> bool {
@@ -118,7 +147,7 @@ type Client = BaseConsumer<Listener>;
 pub type PropertySource = Arc<dyn Fn() -> Result<BTreeMap<String, String>, String> + Send + Sync>;
 
 struct Inner {
-    /// Read again when the brokers refuse the login.
+    /// Read again when a question fails.
     source: Option<PropertySource>,
     properties: Mutex<BTreeMap<String, String>>,
     client: Mutex<Arc<Client>>,
@@ -148,7 +177,7 @@ impl Monitor {
         Self::made_of(properties.clone(), None)
     }
 
-    /// The same with properties that are read again when the brokers refuse the login: a rotated secret makes a new client.
+    /// The same with properties that are read again when a question fails: a rotated secret makes a new client.
     ///
     /// # Errors
     /// When a secret cannot be read, or librdkafka refuses the properties.
@@ -198,7 +227,7 @@ impl Monitor {
                 ffi::describe_topics(client, &names, TIMEOUT)
             })
             .await?;
-        let mut found: HashMap<String, Result<(String, i32), AdminError>> =
+        let mut found: HashMap<String, Result<(Option<String>, i32), AdminError>> =
             answers.into_iter().map(|answer| (answer.name, answer.found)).collect();
         Ok(names.iter().map(|name| topic_facts(name, found.remove(&**name))).collect())
     }
@@ -310,6 +339,15 @@ fn all_topics(client: &Client) -> Result<Vec<(String, i32)>, AdminError> {
 }
 
 fn create(properties: &BTreeMap<String, String>) -> Result<Client, ClientError> {
+    let config = config(properties);
+    // Before librdkafka looks, which names neither file nor cause.
+    if let Some(flaw) = trouble::flaw_of_files(&config) {
+        return Err(ClientError(flaw));
+    }
+    config.create_with_context(Listener::default()).map_err(|error| ClientError::new(&error))
+}
+
+fn config(properties: &BTreeMap<String, String>) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("client.id", "oncesink");
     for (key, value) in properties {
@@ -320,35 +358,51 @@ fn create(properties: &BTreeMap<String, String>) -> Result<Client, ClientError> 
     }
     config.set("allow.auto.create.topics", "false");
     config.set("topic.metadata.refresh.interval.ms", METADATA_EVERY_MS);
-    config.create_with_context(Listener::default()).map_err(|error| ClientError::new(&error))
+    // Some of what a broker's closing of a connection may mean is said at this level only.
+    config.set_log_level(RDKafkaLogLevel::Info);
+    config
 }
 
 impl Inner {
     fn ask<T>(&self, question: impl FnOnce(&Client) -> Result<T, AdminError>) -> Result<T, MonitorError> {
         let client = Arc::clone(&locked(&self.client));
         let answer = question(&client);
-        // Serves log lines and errors, which would pile up otherwise.
-        while client.poll(Duration::from_millis(1)).is_some() {}
-        let refused = locked(&rdkafka::consumer::Consumer::context(&*client).refused).take();
-        let answer = answer.map_err(|error| match refused {
-            Some(reason) => MonitorError::Authentication(reason),
-            None => MonitorError::from(error),
-        });
-        if matches!(answer, Err(MonitorError::Authentication(_))) {
-            self.renew();
-        }
+        ffi::serve(&client);
+        let listener = rdkafka::consumer::Consumer::context(&*client);
         answer
+            .inspect(|_| {
+                listener.answered.store(true, Ordering::Relaxed);
+                listener.words.forget();
+            })
+            .map_err(|error| {
+                self.renew();
+                self.explained(MonitorError::from(error), listener)
+            })
     }
 
-    /// A login that was refused is tried with the secrets of now, if they are others.
+    /// A question without an answer, by what was said about the connections meanwhile.
+    fn explained(&self, error: MonitorError, listener: &Listener) -> MonitorError {
+        let MonitorError::Transient(said) = &error else { return error };
+        let words = listener.words.get();
+        // While a sink runs, brokers are waited for whatever they say, and asked every second.
+        let refusal = if listener.answered.load(Ordering::Relaxed) {
+            None
+        } else {
+            trouble::refusal(words.as_deref(), &config(&locked(&self.properties)))
+        };
+        match refusal {
+            Some(refusal) => MonitorError::Authentication(refusal),
+            None => MonitorError::Transient(trouble::plain(words.as_ref().unwrap_or(said)).to_owned()),
+        }
+    }
+
+    /// A question failed: perhaps because the secrets have changed. Then the next one is asked with those of now.
     fn renew(&self) {
         let Some(Ok(now)) = self.source.as_ref().map(|source| source()) else { return };
         let changed = *locked(&self.properties) != now;
         if changed {
             *locked(&self.properties) = now;
-            self.replace_client(
-                "Kafka refused the login and the secrets have changed, the monitor's client is replaced",
-            );
+            self.replace_client("the secrets of [kafka] have changed, the monitor's client is replaced");
         }
     }
 
@@ -378,7 +432,7 @@ fn is_unknown(answer: &OffsetAnswer) -> bool {
     matches!(code, Some(UnknownPartition | UnknownTopic | UnknownTopicOrPartition))
 }
 
-fn topic_facts(name: &Arc<str>, found: Option<Result<(String, i32), AdminError>>) -> TopicFacts {
+fn topic_facts(name: &Arc<str>, found: Option<Result<(Option<String>, i32), AdminError>>) -> TopicFacts {
     let state = match found.unwrap_or_else(missing) {
         Ok((id, partitions)) => TopicState::Exists { id, partitions },
         Err(AdminError { code: ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopic, .. }) => {
@@ -402,7 +456,6 @@ impl From<AdminError> for MonitorError {
     fn from(error: AdminError) -> Self {
         use ErrorCode::{ClusterAuthorizationFailed, GroupAuthorizationFailed, TopicAuthorizationFailed};
         match error.code {
-            code if is_login(code) => Self::Authentication(error.reason),
             ClusterAuthorizationFailed | GroupAuthorizationFailed | TopicAuthorizationFailed => {
                 Self::Authorization(error.reason)
             }

@@ -30,6 +30,7 @@ pub(crate) struct TopicMeter {
     collapsed: Counter,
     deleted: Counter,
     skipped: Counter,
+    labels: (Arc<str>, Arc<str>),
     gaps: [Counter; 3],
     latency: Histogram,
 }
@@ -46,6 +47,7 @@ impl TopicMeter {
             collapsed: count(names::RECORDS_COLLAPSED),
             deleted: count(names::RECORDS_DELETED),
             skipped: count(names::RECORDS_SKIPPED),
+            labels: (Arc::clone(group), Arc::clone(topic)),
             gaps: [gap("missing"), gap("below"), gap("unwanted")],
             latency: histogram!(names::COMMIT_LATENCY_SECONDS, "group" => Arc::clone(group), "topic" => Arc::clone(topic)),
         }
@@ -64,12 +66,17 @@ impl TopicMeter {
 
     /// The books of a topic in a committed transaction.
     pub(crate) fn committed(&self, books: &TopicBooks) {
-        let TopicBooks { read, counts, .. } = books;
+        let TopicBooks { read, counts, dead_lettered, .. } = books;
         self.read.increment(*read as u64);
         self.written.increment(counts.records as u64);
         self.collapsed.increment(counts.collapsed as u64);
         self.deleted.increment(counts.deleted as u64);
         self.skipped.increment(counts.skipped as u64);
+        let (group, topic) = &self.labels;
+        for (reason, records) in dead_lettered {
+            counter!(names::RECORDS_DEAD_LETTERED, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "reason" => reason.code())
+                .increment(*records as u64);
+        }
     }
 
     /// From the last record's timestamp to now.
@@ -120,7 +127,7 @@ pub(crate) fn took(group: &Arc<str>, phase: &'static str, took: Duration) {
 
 /// A committed batch's size.
 pub(crate) fn batch(group: &Arc<str>, batch: &Batch) {
-    histogram!(names::BATCH_ROWS, "group" => Arc::clone(group)).record(batch.len() as f64);
+    histogram!(names::BATCH_ROWS, "group" => Arc::clone(group)).record(batch.read() as f64);
     histogram!(names::BATCH_BYTES, "group" => Arc::clone(group)).record(batch.bytes() as f64);
 }
 

@@ -17,6 +17,8 @@ pub mod names {
     /// See [`super::LIST`].
     pub const RECORDS_SKIPPED: &str = "oncesink_records_skipped_total";
     /// See [`super::LIST`].
+    pub const RECORDS_DEAD_LETTERED: &str = "oncesink_records_dead_lettered_total";
+    /// See [`super::LIST`].
     pub const TRANSACTIONS: &str = "oncesink_transactions_total";
     /// See [`super::LIST`].
     pub const RETRIES: &str = "oncesink_retries_total";
@@ -99,7 +101,7 @@ pub const LIST: &[Metric] = &[
     counter(
         names::RECORDS_READ,
         &["group", "topic"],
-        "Records of committed transactions; read = written + collapsed + deleted + skipped.",
+        "Records of committed transactions; read = written + collapsed + deleted + skipped + dead-lettered.",
     ),
     counter(names::RECORDS_WRITTEN, &["group", "topic"], "Records that became rows."),
     counter(
@@ -108,7 +110,16 @@ pub const LIST: &[Metric] = &[
         "Records folded into a later one of the same key.",
     ),
     counter(names::RECORDS_DELETED, &["group", "topic"], "Records that deleted a row."),
-    counter(names::RECORDS_SKIPPED, &["group", "topic"], "Records left out by configuration."),
+    counter(
+        names::RECORDS_SKIPPED,
+        &["group", "topic"],
+        "Records left out by configuration; bad ones too, where they are to be skipped.",
+    ),
+    counter(
+        names::RECORDS_DEAD_LETTERED,
+        &["group", "topic", "reason"],
+        "Bad records kept as dead letters, by what is wrong with them, such as not_a_number or unique.",
+    ),
     counter(
         names::TRANSACTIONS,
         &["group", "outcome"],

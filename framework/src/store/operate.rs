@@ -45,6 +45,8 @@ pub struct StatusRow {
     pub record_timestamp: Option<i64>,
     /// When the row was last written.
     pub updated_at: i64,
+    /// Dead letters of the partition that nobody has dealt with yet.
+    pub new_dead_letters: i64,
 }
 
 /// What the checks before a start found.

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::config::Secret;
 use crate::error::{Class, Failure, SinkError};
 use crate::kafka::{Monitor, TopicFacts, TopicState};
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Identity, Starts, Store, TopicIdentity};
-use crate::supervisor::claimer::{Begun, back_off};
-use crate::supervisor::promise::promise;
+use crate::supervisor::claimer::{TopicSet, back_off};
+use crate::supervisor::promise::{Promise, TopicIds};
 use crate::supervisor::reading::Reading;
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::starts;
@@ -38,7 +39,8 @@ pub struct Checked {
     pub partitions: BTreeMap<Arc<str>, i32>,
     /// With `until_end`: the last stable offsets at the start.
     pub ends: BTreeMap<TopicPartition, i64>,
-    pub(crate) begun: Begun,
+    pub(crate) begun: TopicSet,
+    pub(crate) unidentified: TopicSet,
     pub(crate) reading: Reading,
 }
 
@@ -57,7 +59,8 @@ pub async fn check<S: Store, K: Sink<S>>(
     let monitor = Monitor::renewing(Arc::new(move || source.properties()))
         .map_err(|error| Failure::fatal(error.to_string()))?;
     let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor, settings)).await?;
-    let (mut partitions, unknown) = patiently(wait, "Kafka", || existing(&monitor, topics.names())).await?;
+    let Existing { mut partitions, unknown, ids } =
+        patiently(wait, "Kafka", || existing(&monitor, topics.names())).await?;
     let matching =
         patiently(wait, "Kafka", || async { monitor.matching(&topics).await.map_err(starts::from_kafka) })
             .await?;
@@ -78,7 +81,15 @@ pub async fn check<S: Store, K: Sink<S>>(
     };
     if wait && !opened.tables.is_empty() {
         let names: Vec<&str> = opened.tables.iter().map(|(_, table)| table.as_str()).collect();
-        tracing::info!("{}", promise(&settings.name, &settings.group, &offsets, &names));
+        let promise = Promise {
+            sink: &settings.name,
+            group: &settings.group,
+            offsets: &offsets,
+            targets: &names,
+            policy: settings.on_bad_record,
+            ids,
+        };
+        tracing::info!("{promise}");
     }
     patiently(wait, "the database", || async {
         let past = claimed_from_the_past(settings, store, &topics, &opened.tables).await?;
@@ -98,7 +109,16 @@ pub async fn check<S: Store, K: Sink<S>>(
         BTreeMap::new()
     };
     let reading = Reading::new(targets.clone());
-    Ok(Checked { monitor, identity, targets, partitions, ends, begun: Begun::default(), reading })
+    Ok(Checked {
+        monitor,
+        identity,
+        targets,
+        partitions,
+        ends,
+        begun: TopicSet::default(),
+        unidentified: TopicSet::default(),
+        reading,
+    })
 }
 
 /// Opens the sink for topics that have come, which begin at their beginning whatever the policy says, and looks whether their targets may be filled; gives the target
@@ -168,7 +188,7 @@ impl<S: Store> First<'_, S> {
         let TopicState::Exists { id, partitions } = facts.state else { return Ok(()) };
         let target = self.targets.get(&facts.name).cloned();
         let target = target.unwrap_or_else(|| Arc::clone(&self.settings.name));
-        let topic = TopicIdentity { name: facts.name, id: id.into(), target };
+        let topic = TopicIdentity { name: facts.name, id: id.unwrap_or_default().into(), target };
         let starts = starts::of_topic(self.monitor, &topic, partitions, self.settings.start, true).await?;
         self.store.register(self.identity, &starts).await
     }
@@ -177,17 +197,10 @@ impl<S: Store> First<'_, S> {
 /// The first question to Kafka: here an address that is wrong shows.
 async fn cluster_id(monitor: &Monitor, settings: &SinkSettings) -> Result<String, Failure> {
     monitor.cluster_id().await.map_err(|error| {
-        let mut failure = starts::from_kafka(error);
-        if let Some(brokers) = settings.kafka.get("bootstrap.servers") {
-            failure.message = format!("{}. {}", failure.message, unanswered(brokers.expose()));
-        }
-        failure
+        let brokers = settings.kafka.get("bootstrap.servers").map(Secret::expose).unwrap_or_default();
+        let message = error.with_remedy(brokers);
+        Failure { message, ..starts::from_kafka(error) }
     })
-}
-
-/// The remedy when brokers do not answer.
-pub fn unanswered(brokers: &str) -> String {
-    format!("Check brokers = {brokers:?} and security.protocol in [kafka]")
 }
 
 /// The sink, none when there is no topic yet, and the target of each topic.
@@ -320,22 +333,30 @@ async fn begun<S: Store>(
     Ok(!store.rows(&places).await?.is_empty())
 }
 
-/// Topics that exist, with their partition counts, and those that do not exist yet: these are waited for while the sink runs, and their partitions then begin
-/// at their beginning.
-async fn existing(
-    monitor: &Monitor,
-    topics: &[Arc<str>],
-) -> Result<(BTreeMap<Arc<str>, i32>, Vec<Arc<str>>), Failure> {
+/// The topics as they are at the start.
+struct Existing {
+    /// Those that exist, with their partition counts.
+    partitions: BTreeMap<Arc<str>, i32>,
+    /// Those that do not exist yet: they are waited for while the sink runs, and their partitions then begin at their beginning.
+    unknown: Vec<Arc<str>>,
+    ids: TopicIds,
+}
+
+async fn existing(monitor: &Monitor, topics: &[Arc<str>]) -> Result<Existing, Failure> {
     let mut asked = 0;
     loop {
         asked += 1;
         let facts = monitor.topics(topics).await.map_err(starts::from_kafka)?;
-        let mut found = BTreeMap::new();
+        let mut partitions = BTreeMap::new();
         let mut unknown = Vec::new();
+        let mut ids = TopicIds::Told;
         for fact in facts {
             match fact.state {
-                TopicState::Exists { partitions, .. } => {
-                    found.insert(fact.name, partitions);
+                TopicState::Exists { id, partitions: count } => {
+                    partitions.insert(fact.name, count);
+                    if id.is_none() {
+                        ids = TopicIds::Untold;
+                    }
                 }
                 TopicState::Unknown => unknown.push(fact.name),
                 TopicState::Error(reason) => {
@@ -349,7 +370,7 @@ async fn existing(
                     "topic {topic:?} does not exist; it is waited for, and will be read from its beginning"
                 );
             }
-            return Ok((found, unknown));
+            return Ok(Existing { partitions, unknown, ids });
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

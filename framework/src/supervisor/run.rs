@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch::Receiver;
 
-use crate::error::{BadRecord, Failure, Reason};
+use crate::error::{BadRecord, Failure};
 use crate::kafka::{self, Command, ConsumerHandle, FatalKind, TopicState};
 use crate::metrics::emit;
 use crate::record::TopicPartition;
@@ -23,6 +23,7 @@ use crate::supervisor::chronicle::Chronicle;
 use crate::supervisor::claimer::{Brought, Claimer, Current, Waiting, back_off};
 use crate::supervisor::live::{LiveSink, Shown};
 use crate::supervisor::logins::{Logins, Verdict};
+use crate::supervisor::orphans::Orphans;
 use crate::supervisor::preflight::{Checked, check};
 use crate::supervisor::reading::Reading;
 use crate::supervisor::settings::SinkSettings;
@@ -40,8 +41,6 @@ const CLOSE_MAX: Duration = Duration::from_secs(6);
 const WITHDRAW_MAX: Duration = Duration::from_secs(1);
 /// How long noting a state or an event, or a look at the stored offsets, may take.
 const NOTE_MAX: Duration = Duration::from_secs(10);
-/// How long a record may wait for the row that its foreign key refers to.
-const FOREIGN_KEY_WAIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(250);
 
 /// Runs a sink to its end: a client that dies is replaced, with back-off.
@@ -136,9 +135,10 @@ struct Supervisor<S: Store> {
     partitions: Partitions,
     /// Partitions with a transaction since the last look.
     active: HashSet<TopicPartition>,
-    topic_ids: HashMap<Arc<str>, String>,
-    /// Records that wait for the row that they refer to: offset, and since when.
-    orphans: HashMap<TopicPartition, (i64, Instant)>,
+    /// Ids of the topics that were claimed; none where the brokers told none.
+    topic_ids: HashMap<Arc<str>, Option<String>>,
+    /// Records that wait for the rows that they refer to.
+    orphans: Orphans,
     /// When a revoke that waits is answered at the latest.
     revoke: Option<Instant>,
     stalls: Stalls,
@@ -183,6 +183,8 @@ impl<S: Store> Supervisor<S> {
             ahead: settings.payload_share(),
             call_max: settings.call_max(),
             group: Arc::clone(&settings.group),
+            policy: settings.on_bad_record,
+            told: Arc::default(),
         };
         let mut writers = Vec::new();
         for (index, queue) in queues.into_iter().enumerate() {
@@ -206,6 +208,7 @@ impl<S: Store> Supervisor<S> {
             topics: settings.selection()?,
             reading: reading.clone(),
             begun: checked.begun.clone(),
+            unidentified: checked.unidentified.clone(),
             waiting: Waiting::default(),
             current: Current::default(),
             brought: brought_tx,
@@ -250,7 +253,7 @@ impl<S: Store> Supervisor<S> {
             no_topic_yet,
             active: HashSet::new(),
             topic_ids: HashMap::new(),
-            orphans: HashMap::new(),
+            orphans: Orphans::new(settings.foreign_key_wait),
             revoke: None,
             stalls: Stalls::default(),
             joined: no_topic_yet,
@@ -329,9 +332,10 @@ impl<S: Store> Supervisor<S> {
         match effect {
             Effect::Claim { .. } => {}
             Effect::HandOver { writer, place, claim, fence, start, alone } => {
+                let waited = self.orphans.waited(&place, Instant::now());
                 self.instruct(
                     writer,
-                    Instruction::HandOver { place, claim, fence, start: start.offset, alone },
+                    Instruction::HandOver { place, claim, fence, start: start.offset, alone, waited },
                 );
             }
             Effect::Release { writer, place, claim, finish } => {
@@ -446,12 +450,10 @@ impl<S: Store> Supervisor<S> {
             Report::Stored { place, claim, offset, fence, records } => {
                 self.active.insert(place.clone());
                 self.chronicle.stored(&place, records);
+                self.orphans.stored(&place, offset);
                 self.step(Event::Stored { place, claim, offset, fence });
             }
             Report::Refenced { place, claim, fence } => self.step(Event::Refenced { place, claim, fence }),
-            Report::Gone { place, claim, why: Gone::Stopped(bad) } if self.may_wait(&bad) => {
-                self.step(Event::Orphaned { place, claim });
-            }
             Report::Gone { place, claim, why } => {
                 self.gone(&place, &why);
                 self.step(Event::Gone { place, claim, why });
@@ -472,7 +474,8 @@ impl<S: Store> Supervisor<S> {
                     self.partitions.name_other(&place, claimed.owner.as_deref());
                 }
                 self.chronicle.claimed(&place, claimed.offset);
-                self.topic_ids.insert(Arc::clone(&place.topic), topic_id.to_string());
+                let topic_id = (!topic_id.is_empty()).then(|| topic_id.to_string());
+                self.topic_ids.insert(Arc::clone(&place.topic), topic_id);
                 let start = Start { offset: claimed.offset, leader_epoch: claimed.leader_epoch };
                 self.step(Event::Claimed { place, claim, fence: claimed.fence, start });
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{KafkaSection, OnExpired, Secret, SinkSection, defaults};
+use crate::config::{KafkaSection, OnBadRecord, OnExpired, Secret, SinkSection, defaults};
 use crate::error::Failure;
 use crate::kafka;
 use crate::position::StartPolicy;
@@ -41,6 +41,10 @@ pub struct SinkSettings {
     pub timeout: Duration,
     /// When a stored offset lies below the log start.
     pub on_expired: OnExpired,
+    /// What becomes of a record that cannot become a row.
+    pub on_bad_record: OnBadRecord,
+    /// How long a record may wait for the row that its foreign key refers to.
+    pub foreign_key_wait: Duration,
     /// The first claim may begin although the target has rows.
     pub into_rows: bool,
     /// End when the stored offsets have reached the ends that were read at the start.
@@ -69,6 +73,8 @@ impl SinkSettings {
             drain: sink.drain,
             timeout: sink.timeout,
             on_expired: sink.on_expired,
+            on_bad_record: sink.on_bad_record,
+            foreign_key_wait: sink.foreign_key_wait,
             into_rows: sink.into_rows,
             until_end: false,
             owner: owner().into(),
@@ -94,6 +100,8 @@ impl SinkSettings {
             drain: defaults::DRAIN,
             timeout: defaults::TIMEOUT,
             on_expired: OnExpired::default(),
+            on_bad_record: OnBadRecord::default(),
+            foreign_key_wait: defaults::FOREIGN_KEY_WAIT,
             into_rows: false,
             until_end: false,
             owner: owner().into(),

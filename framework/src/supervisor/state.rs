@@ -231,7 +231,6 @@ impl Partitions {
                 }
             }
             Event::Gone { place, claim, why } => self.gone(&place, claim, why, &mut effects),
-            Event::Orphaned { place, claim } => self.gone(&place, claim, Gone::Sick, &mut effects),
             Event::Stray { place, offset } => self.stray(&place, offset, &mut effects),
             Event::OutsideWord(place) => self.take_out(&place, Then::Claim, &mut effects),
             Event::Halt { place, halt } => self.take_out(&place, Then::Halt(halt), &mut effects),
@@ -454,7 +453,7 @@ impl Partitions {
                 partition.stored = None;
                 Then::Claim
             }
-            Gone::Sick => {
+            Gone::Sick | Gone::Orphan { .. } => {
                 partition.alone = true;
                 Then::Claim
             }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::batch::{Batch, Part};
-use crate::error::{Class, Failure, SinkError};
+use crate::config::OnBadRecord;
+use crate::error::{BadRecord, Class, Failure, SinkError};
 use crate::sink::Sink;
 use crate::store::{Step, Store};
 use crate::writer::gate::Gate;
@@ -34,30 +35,37 @@ impl<K> Clone for Opened<K> {
     }
 }
 
-/// A batch, and the number of the sink that encoded it.
+/// A batch, and what the sink of this number made of it: its encoding, or bad records.
 pub(crate) struct Prepared {
     pub(crate) batch: Batch,
-    pub(crate) encoded_by: Option<u64>,
+    encoded: Option<(u64, Result<(), Vec<BadRecord>>)>,
 }
 
 impl Prepared {
     pub(crate) fn new(parts: Vec<Part>) -> Self {
-        Self { batch: Batch::new(parts), encoded_by: None }
+        Self { batch: Batch::new(parts), encoded: None }
     }
 
-    /// Encodes with this sink, unless it did so already.
+    /// Encodes with this sink, unless it did so already: its verdict on the batch stands.
     pub(crate) fn encode<S: Store, K: Sink<S>>(&mut self, sink: &Opened<K>) -> Result<(), SinkError> {
-        if self.encoded_by == Some(sink.number) {
-            return Ok(());
+        if let Some((_, verdict)) = self.encoded.as_ref().filter(|(by, _)| *by == sink.number) {
+            return verdict.clone().map_err(SinkError::Bad);
         }
         // On the writer's own thread a panic would end more than this connector's sink, and name nobody.
         let encoding = AssertUnwindSafe(|| sink.sink.encode(&self.batch));
         let encoded = catch_unwind(encoding).unwrap_or_else(|_| {
             Err(Failure::fatal(format!("the connector {:?} panicked while it encoded", K::KIND)).into())
-        })?;
-        self.batch.set_encoded(encoded);
-        self.encoded_by = Some(sink.number);
-        Ok(())
+        });
+        let verdict = match encoded {
+            Ok(encoded) => {
+                self.batch.set_encoded(encoded);
+                Ok(())
+            }
+            Err(SinkError::Bad(records)) => Err(records),
+            Err(failed) => return Err(failed),
+        };
+        self.encoded = Some((sink.number, verdict.clone()));
+        verdict.map_err(SinkError::Bad)
     }
 
     fn topics(&self) -> BTreeSet<String> {
@@ -73,6 +81,9 @@ pub(crate) struct Flight<S: Store, K: Sink<S>> {
     pub(crate) prepared: Prepared,
     pub(crate) steps: Vec<Step>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) policy: OnBadRecord,
+    /// The sink of the connection at hand is not to be used again.
+    pub(crate) reread: bool,
     pub(crate) call_max: Duration,
     /// For a sink opened on the way.
     pub(crate) next_number: u64,
@@ -117,6 +128,7 @@ impl<S: Store, K: Sink<S>> Flight<S, K> {
             batch: &self.prepared.batch,
             steps: &self.steps,
             gate: &self.gate,
+            policy: self.policy,
             call_max: self.call_max,
         };
         let (outcome, session) = transaction(&work, connection.session, &mut took).await;
@@ -138,25 +150,38 @@ impl<S: Store, K: Sink<S>> Flight<S, K> {
     async fn connected(&mut self) -> Result<Connection<S, K>, Failure> {
         let mut wanted = self.prepared.topics();
         if let Some(connection) = self.connection.take() {
-            if wanted.is_subset(&connection.sink.topics) {
+            if !self.reread && wanted.is_subset(&connection.sink.topics) {
                 return Ok(connection);
             }
             wanted.extend(connection.sink.topics.iter().cloned());
+            if self.reread
+                && let Ok(connection) = self.open(Some(connection.session), &wanted).await
+            {
+                return Ok(connection);
+            }
         }
-        match self.open(&wanted).await {
+        match self.open(None, &wanted).await {
             // One table that is missing must not hold back the topics of another.
             Err(failure)
                 if failure.class == Class::SickObject && wanted.len() > self.prepared.topics().len() =>
             {
-                self.open(&self.prepared.topics()).await
+                self.open(None, &self.prepared.topics()).await
             }
             answer => answer,
         }
     }
 
-    async fn open(&self, topics: &BTreeSet<String>) -> Result<Connection<S, K>, Failure> {
+    /// Opens the sink on this session, or on a new one.
+    async fn open(
+        &self,
+        session: Option<S::Session>,
+        topics: &BTreeSet<String>,
+    ) -> Result<Connection<S, K>, Failure> {
         let attempt = async {
-            let session = self.store.connect().await.map_err(refused_while_running)?;
+            let session = match session {
+                Some(session) => session,
+                None => self.store.connect().await.map_err(refused_while_running)?,
+            };
             let config = (self.config)().map_err(refused_while_running)?;
             open_on::<S, K>(&self.store, session, config, topics).await.map_err(sick_while_running)
         };

@@ -26,8 +26,7 @@ pub(crate) struct First {
 
 impl First {
     fn of(part: &Part) -> Option<Self> {
-        let timestamp = part.records().next()?.timestamp();
-        Some(Self { from: part.interval().from, timestamp })
+        Some(Self { from: part.interval().from, timestamp: part.first_timestamp()? })
     }
 }
 
@@ -81,7 +80,7 @@ impl Holdings {
     pub(crate) fn begin(&mut self, parts: &[Part]) {
         self.changed = true;
         for part in parts {
-            let held = Held { records: part.len(), firsts: First::of(part).into_iter().collect() };
+            let held = Held { records: part.read(), firsts: First::of(part).into_iter().collect() };
             self.running.insert(part.topic_partition().clone(), held);
         }
     }
@@ -168,7 +167,7 @@ impl Holdings {
     ) -> HashMap<TopicPartition, Held> {
         let mut all = self.running.clone();
         for part in ready {
-            all.entry(part.topic_partition().clone()).or_default().add(part.len(), First::of(part));
+            all.entry(part.topic_partition().clone()).or_default().add(part.read(), First::of(part));
         }
         for (place, records, first) in gathering.held() {
             all.entry(place.clone()).or_default().add(records, first);

@@ -9,6 +9,7 @@ mod gathering;
 mod holdings;
 mod run;
 mod state;
+mod told;
 mod transaction;
 
 pub use flight::ConfigSource;

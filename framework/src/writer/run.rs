@@ -16,7 +16,8 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::batch::{Batch, Part};
-use crate::error::{BadRecord, Class, Failure, Reason};
+use crate::config::OnBadRecord;
+use crate::error::{BadRecord, Class, DataError, Failure, Reason};
 use crate::kafka::{ClaimNumber, DrainQueue, Item, RawRecord};
 use crate::metrics::emit::{self, Gap, TopicMeter};
 use crate::record::TopicPartition;
@@ -28,6 +29,7 @@ use crate::writer::gate::Gate;
 use crate::writer::gathering::{BatchLimits, Gathering};
 use crate::writer::holdings::{Buffered, Holdings};
 use crate::writer::state::{BadDescription, Break, Effect, Event, Gone, Report, Taken, Verdict, Writer};
+use crate::writer::told::Told;
 use crate::writer::transaction::{Outcome, Took};
 use crate::written::TopicBooks;
 
@@ -41,8 +43,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 /// What the supervisor tells a writer.
 #[derive(Debug)]
 pub(crate) enum Instruction {
-    /// A claimed partition begins here.
-    HandOver { place: TopicPartition, claim: ClaimNumber, fence: Fence, start: i64, alone: bool },
+    /// A claimed partition begins here; records below `waited` have waited for the rows that they refer to.
+    HandOver { place: TopicPartition, claim: ClaimNumber, fence: Fence, start: i64, alone: bool, waited: i64 },
     /// A partition is taken away; with `finish`, a running transaction is waited for.
     Release { place: TopicPartition, claim: ClaimNumber, finish: bool },
     /// Drop the queue and end; a transaction that runs is waited for by nobody.
@@ -73,6 +75,10 @@ pub(crate) struct WriterSettings {
     /// Our own timer for a call, above the server's statement timeout.
     pub(crate) call_max: Duration,
     pub(crate) group: Arc<str>,
+    /// What becomes of bad records.
+    pub(crate) policy: OnBadRecord,
+    /// Of the whole sink: tells of them in the log.
+    pub(crate) told: Arc<Told>,
 }
 
 /// The supervisor's end.
@@ -119,10 +125,10 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         store,
         config,
         gathering: Gathering::new(settings.batch),
+        state: Writer::new(settings.policy),
         settings,
         said,
         runtime,
-        state: Writer::default(),
         backlog: Backlog::new(ahead),
         next: None,
         flight: None,
@@ -131,6 +137,7 @@ pub(crate) fn start<S: Store, K: Sink<S>>(
         connection: None,
         sink: None,
         sinks_opened: 0,
+        reread: false,
         settle_token: None,
         doubtful: None,
         wake_at: None,
@@ -184,6 +191,8 @@ struct Lane<S: Store, K: Sink<S>> {
     connection: Option<Connection<S, K>>,
     sink: Option<Opened<K>>,
     sinks_opened: u64,
+    /// The sink of the connection at hand is to be opened again.
+    reread: bool,
     /// The token that every attempt at the present settle writes.
     settle_token: Option<Uuid>,
     /// The books of the transaction in doubt, to be counted if it was applied.
@@ -215,6 +224,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         let mut not_empty = true;
         loop {
             turn.tick();
+            self.settings.told.rest(Instant::now());
             let draining = not_empty && self.may_drain();
             match self.wait(&mut inbox, &fd, draining).await {
                 Woke::Instruction(Some(Instruction::End) | None) => return,
@@ -277,9 +287,9 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
     fn instruct(&mut self, instruction: Instruction) {
         match instruction {
-            Instruction::HandOver { place, claim, fence, start, alone } => {
+            Instruction::HandOver { place, claim, fence, start, alone, waited } => {
                 let begins = place.clone();
-                self.step(Event::HandedOver { place, claim, fence, start, alone });
+                self.step(Event::HandedOver { place, claim, fence, start, alone, waited });
                 self.holdings.hand_over(&begins);
             }
             Instruction::Release { place, claim, finish } => {
@@ -420,6 +430,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Effect::Discard { place } => self.discard(&place),
             Effect::Run { parts, steps } => self.take_off(parts, steps),
             Effect::Reopen => (self.connection, self.sink) = (None, None),
+            Effect::Reread => (self.sink, self.reread) = (None, true),
             Effect::Withdraw => self.gate.withdraw(),
             Effect::BackOff { attempts } => self.wake_at = Some(Instant::now() + back_off(attempts)),
             Effect::Settle { steps } => self.settle(steps),
@@ -470,6 +481,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             prepared,
             steps,
             gate: Arc::new(Gate::default()),
+            policy: self.settings.policy,
+            reread: std::mem::take(&mut self.reread),
             call_max: self.settings.call_max,
             next_number: self.sinks_opened + 1,
         };

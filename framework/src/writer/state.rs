@@ -3,16 +3,19 @@
 //! Free of clocks, I/O and randomness: time, tokens and everything that happened come in as events. Invariants:
 //! - a record is taken only by a partition that was handed over and was not taken away since, and only at or above its next offset;
 //! - parts of one partition run in offset order, and nothing runs behind an undecided one;
+//! - a record is passed over only with its part, written or set aside in it, and set aside only by a verdict on the record itself;
 //! - an outcome counts only for the claim under which its part was run;
 //! - a transaction in doubt is settled before anything of its partitions runs again.
 
+mod bad;
 mod words;
 pub(crate) use words::{BadDescription, Break, Effect, Event, Gone, Phase, Report, Taken, Verdict};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::batch::Part;
-use crate::error::{BadRecord, Class};
+use crate::config::OnBadRecord;
+use crate::error::Class;
 use crate::kafka::ClaimNumber;
 use crate::position::after;
 use crate::record::TopicPartition;
@@ -38,6 +41,8 @@ struct Intake {
     stored: i64,
     /// Why it was closed, to be reported when everything taken before is stored.
     broken: Option<Break>,
+    /// Records below this offset have waited for the rows that they refer to.
+    waited: i64,
 }
 
 /// A part with the claim and the fence that make it ours to write.
@@ -46,8 +51,10 @@ pub(crate) struct Held {
     pub(crate) part: Part,
     claim: ClaimNumber,
     fence: Fence,
-    /// The partition stops behind this part, at this record.
-    stop: Option<BadRecord>,
+    /// Why the partition leaves behind this part.
+    behind: Option<Gone>,
+    /// As the intake's.
+    waited: i64,
     /// Taken away while the transaction was running.
     released: bool,
 }
@@ -86,6 +93,8 @@ impl Run {
 /// The state of one writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Writer {
+    /// What becomes of bad records.
+    policy: OnBadRecord,
     intakes: BTreeMap<TopicPartition, Intake>,
     queue: VecDeque<Run>,
     phase: Phase,
@@ -94,6 +103,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// A writer without partitions.
+    pub(crate) fn new(policy: OnBadRecord) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
     /// Whether nothing is in flight and nothing waits.
     pub(crate) fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
@@ -129,11 +143,11 @@ impl Writer {
     pub(crate) fn step(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         match event {
-            Event::HandedOver { place, claim, fence, start, alone } => {
+            Event::HandedOver { place, claim, fence, start, alone, waited } => {
                 effects.push(Effect::Discard { place: place.clone() });
                 effects.push(Effect::AcknowledgeHandOver { place: place.clone(), claim });
-                let intake =
-                    Intake { claim, fence, next: start, alone, open: true, stored: start, broken: None };
+                let (next, stored) = (start, start);
+                let intake = Intake { claim, fence, next, alone, open: true, stored, broken: None, waited };
                 self.intakes.insert(place, intake);
             }
             Event::Released { place, claim, finish } => self.release(&place, claim, finish, &mut effects),
@@ -204,8 +218,8 @@ impl Writer {
         let mut together = Vec::new();
         for part in parts {
             let Some(intake) = self.intakes.get(part.topic_partition()) else { continue };
-            let (claim, fence, alone) = (intake.claim, intake.fence, intake.alone);
-            let held = Held { part, claim, fence, stop: None, released: false };
+            let Intake { claim, fence, alone, waited, .. } = *intake;
+            let held = Held { part, claim, fence, behind: None, waited, released: false };
             if alone {
                 self.queue.push_back(Run::of(vec![held]));
             } else {
@@ -288,7 +302,7 @@ impl Writer {
                     self.intakes.clear();
                     effects.push(Effect::Report(Report::Fatal));
                 }
-                Class::StaleCatalog if !run.reopened => self.reopen(run, effects),
+                Class::StaleCatalog if !run.reopened => self.reopen(run, Effect::Reopen, effects),
                 Class::StaleCatalog | Class::SickObject => self.sick(run, effects),
                 Class::Timeout => return self.overdue(run, effects),
                 Class::Transient | Class::WrongServer | Class::BadRecord => {
@@ -321,14 +335,14 @@ impl Writer {
             claim,
             offset,
             fence: held.fence,
-            records: held.part.len(),
+            records: held.part.read(),
         }));
         if let Some(why) = broken {
             let place = place.clone();
             effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Broken(why) }));
         }
-        if let Some(bad) = held.stop {
-            effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Stopped(bad) }));
+        if let Some(why) = held.behind {
+            effects.push(Effect::Report(Report::Gone { place, claim, why }));
         }
     }
 
@@ -373,76 +387,10 @@ impl Writer {
         self.back_off(run, effects);
     }
 
-    fn reopen(&mut self, mut run: Run, effects: &mut Vec<Effect>) {
+    fn reopen(&mut self, mut run: Run, how: Effect, effects: &mut Vec<Effect>) {
         run.reopened = true;
-        effects.push(Effect::Reopen);
+        effects.push(how);
         self.queue.push_front(run);
-    }
-
-    /// Known bad records: each partition runs up to its first one and stops there.
-    fn bad(&mut self, mut run: Run, records: Vec<BadRecord>, effects: &mut Vec<Effect>) {
-        if !run.reopened {
-            return self.reopen(run, effects);
-        }
-        let mut first: BTreeMap<TopicPartition, BadRecord> = BTreeMap::new();
-        for record in records {
-            let known = first.entry(record.place.clone()).or_insert_with(|| record.clone());
-            if record.offset < known.offset {
-                *known = record;
-            }
-        }
-        let held = std::mem::take(&mut run.held);
-        for held in held {
-            match first.remove(held.place()) {
-                Some(bad) => run.held.extend(self.stop_at(held, bad, effects)),
-                None => run.held.push(held),
-            }
-        }
-        self.queue.push_front(run);
-    }
-
-    /// Cuts a part before a bad record; answers what is still to be run before the partition stops.
-    fn stop_at(&mut self, held: Held, bad: BadRecord, effects: &mut Vec<Effect>) -> Option<Held> {
-        let Some((before, _)) = held.part.before(bad.offset) else { return Some(held) };
-        self.forget(held.place(), held.claim, effects);
-        if before.interval().is_empty() {
-            let (place, claim) = (held.place().clone(), held.claim);
-            effects.push(Effect::Report(Report::Gone { place, claim, why: Gone::Stopped(bad) }));
-            return None;
-        }
-        Some(Held { part: before, stop: Some(bad), ..held })
-    }
-
-    /// Some record is bad: halves, the left one first, until one record stands alone on top of everything before it.
-    fn search(&mut self, mut run: Run, description: BadDescription, effects: &mut Vec<Effect>) {
-        if !run.reopened {
-            return self.reopen(run, effects);
-        }
-        if let Some((left, right)) = split(&run) {
-            self.queue.push_front(right);
-            self.queue.push_front(left);
-            return;
-        }
-        let Some(held) = run.held.pop() else { return };
-        let only = held.part.records().next().map(|record| record.offset());
-        match only {
-            Some(offset) => {
-                let bad = BadRecord {
-                    place: held.place().clone(),
-                    offset,
-                    reason: description.reason,
-                    message: description.message,
-                    sql_state: description.sql_state,
-                    table: None,
-                    column: None,
-                };
-                let before = self.stop_at(held, bad, effects);
-                run.held.extend(before);
-                self.queue.push_front(run);
-            }
-            // No record at all: the offsets table itself refuses, which no record can mend.
-            None => self.give_up(held, Gone::Sick, effects),
-        }
     }
 
     /// A table is sick: partitions run apart, so that healthy ones commit; one that stands alone leaves the queue.
@@ -566,8 +514,8 @@ fn split(run: &Run) -> Option<(Run, Run)> {
     }
     let held = run.held.first()?;
     let (left, right) = held.part.halves()?;
-    // The stop, when there is one, stands behind the right half.
-    let left = Held { part: left, stop: None, ..held.clone() };
+    // The end, when there is one, stands behind the right half.
+    let left = Held { part: left, behind: None, ..held.clone() };
     let right = Held { part: right, ..held.clone() };
     Some((Run { held: vec![left], ..run.clone() }, Run { held: vec![right], ..run.clone() }))
 }

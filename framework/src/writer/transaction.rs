@@ -1,4 +1,4 @@
-//! The one function that owns the transaction: begin, advance the offsets, write the rows, guard, commit.
+//! The one function that owns the transaction: begin, advance the offsets, write the rows, keep the dead letters, guard, commit.
 //!
 //! Invariants: the offsets are advanced first, so that a stale owner stops before it writes and a claim waits for the outcome; COMMIT is sent once and never
 //! again; whatever ends otherwise is rolled back, or its connection is closed. A dropped statement ends its session.
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
+use crate::config::OnBadRecord;
 use crate::error::{BadRecord, Class, CommitFailure, Failure, SinkError};
 use crate::record::TopicPartition;
 use crate::sink::Sink;
@@ -59,6 +60,8 @@ pub(crate) struct Work<'a, S: Store, K> {
     pub(crate) batch: &'a Batch,
     pub(crate) steps: &'a [Step],
     pub(crate) gate: &'a Gate,
+    /// What becomes of the bad records of the batch.
+    pub(crate) policy: OnBadRecord,
     /// Our own timer for every call, above the server's statement timeout.
     pub(crate) call_max: Duration,
 }
@@ -69,7 +72,8 @@ enum Stop {
     Outcome(Outcome),
     /// A call was dropped in its middle: the session is unusable.
     Dropped(Outcome),
-    /// The connector failed in `write`: rolled back, and the session is closed, since a half-read answer may be left on it.
+    /// Failed after the connector had its turn: rolled back, and the session is closed, since a half-read answer may be left on it; unless data was refused in
+    /// an orderly way, and the session answers a question after its rollback.
     Write(Outcome),
 }
 
@@ -96,8 +100,9 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
             return (outcome, session.filter(|_| !left));
         }
         Err(Stop::Write(outcome)) => {
-            drop(roll_back(store, tx).await);
-            return (outcome, None);
+            let orderly = is_orderly(&outcome);
+            let session = roll_back(store, tx).await;
+            return (outcome, session.filter(|_| orderly));
         }
         Err(Stop::Dropped(outcome)) => {
             drop(tx);
@@ -149,6 +154,7 @@ impl<S: Store, K: Sink<S>> Work<'_, S, K> {
                     return Err(Stop::Write(Outcome::RolledBack(failure.context("write"))));
                 }
             };
+        self.keep_dead_letters(tx).await?;
         took.write = began.elapsed();
 
         let began = Instant::now();
@@ -158,9 +164,26 @@ impl<S: Store, K: Sink<S>> Work<'_, S, K> {
         self.balance(&written)
     }
 
+    /// The bad records of the batch, on the same transaction. It must take all of them; what it does not take is no record's fault.
+    async fn keep_dead_letters(&self, tx: &mut S::Tx) -> Result<(), Stop> {
+        let letters = self.batch.dead_letters();
+        if self.policy != OnBadRecord::DeadLetter || letters.is_empty() {
+            return Ok(());
+        }
+        let kept = self.store.dead_letters(tx, &letters);
+        let kept = self.call("dead letters", kept).await.map_err(Stop::Dropped)?;
+        kept.map_err(|failure| {
+            let class = match failure.class {
+                Class::BadRecord | Class::StaleCatalog => Class::SickObject,
+                class => class,
+            };
+            Stop::Write(Outcome::RolledBack(Failure { class, ..failure.context("dead letters") }))
+        })
+    }
+
     /// The books: every record read is accounted for.
     fn balance(&self, written: &Written) -> Result<Vec<TopicBooks>, Stop> {
-        written.books(self.batch).map_err(|difference| {
+        written.books(self.batch, self.policy).map_err(|difference| {
             let message = format!(
                 "the books do not balance: the connector {:?} {difference}; its write must count each record once",
                 K::KIND
@@ -190,6 +213,15 @@ impl<S: Store, K: Sink<S>> Work<'_, S, K> {
             }
             () = self.gate.withdrawn() => Err(Outcome::Withdrawn),
         }
+    }
+}
+
+/// Whether data was refused by a server, or by a connector, that was heard out: while a bad record is looked for, that comes again and again.
+fn is_orderly(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Bad(_) => true,
+        Outcome::RolledBack(failure) => failure.class == Class::BadRecord && failure.session_alive,
+        _ => false,
     }
 }
 

@@ -9,4 +9,5 @@
 mod broker_facts;
 mod consumer_thread;
 mod member;
+mod mock;
 mod store;

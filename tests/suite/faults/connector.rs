@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oncesink::config::Secret;
 use oncesink::postgres::{Postgres, PostgresConfig, Tx};
 use oncesink::{
     BadRecord, Batch, BatchLimits, Class, ConfigSource, Encoded, Ended, Failure, Reason, Sink, SinkError,
@@ -98,21 +97,15 @@ impl Sink<Postgres> for Crooked {
 /// Runs the rig's topic through a crooked sink until it ends by itself.
 async fn ended(rig: &Rig, vice: Vice) -> Ended {
     let settings = SinkSettings {
-        name: "crooked".into(),
         group: rig.topic.as_str().into(),
-        topics: vec![rig.topic.as_str().into()],
-        kafka: [("bootstrap.servers".to_owned(), Secret::literal(rig.kafka.bootstrap()))].into(),
-        protocol: oncesink::kafka::GroupProtocol::default(),
-        start: oncesink::position::StartPolicy::Earliest,
         writers: 1,
         batch: BatchLimits { rows: 1_000, bytes: 1 << 20, linger: Duration::from_millis(5) },
         memory: 1 << 24,
         drain: Duration::from_secs(5),
         timeout: Duration::from_secs(10),
-        on_expired: oncesink::config::OnExpired::Stop,
-        into_rows: false,
         until_end: true,
         owner: "test".into(),
+        ..SinkSettings::of("crooked", rig.kafka.bootstrap(), &[&rig.topic])
     };
     let store = Postgres::new(PostgresConfig::new(rig.url.as_str()), &rig.topic).expect("a store");
     let config = Config { vice, table: rig.topic.clone() };

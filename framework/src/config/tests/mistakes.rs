@@ -60,9 +60,14 @@ fn mistakes_are_named_with_place_key_and_remedy() {
             "oncesink.toml:8: key \"pooler\" in [sinks.o.target] is not known yet: it is planned",
         ),
         (
-            sink("on_bad_record = \"dead-letter\""),
+            sink("on_bad_record = { policy = \"dead-letter\", stop_after = \"1000 in 10 min\" }"),
             &[],
-            "oncesink.toml:6: sinks.o.on_bad_record: \"dead-letter\" is not known yet: it is planned",
+            "oncesink.toml:6: sinks.o.on_bad_record: a policy with a limit (stop_after) is planned for a later version",
+        ),
+        (
+            sink("on_bad_record = \"dead_letter\""),
+            &[],
+            "oncesink.toml:6: sinks.o.on_bad_record: unknown value \"dead_letter\"; did you mean \"dead-letter\"",
         ),
         (
             sink("").replace("[\"t\"]", "[\"^t(.*\"]"),

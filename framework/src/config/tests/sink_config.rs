@@ -90,9 +90,9 @@ fn a_third_partys_mistakes() {
             "oncesink.toml:10: unknown key \"tabel\" in [sinks.o.table]; did you mean \"table\"?",
         ),
         (
-            "largest_cents = 1\n[sinks.o.table]\nkey = [\"x\"]",
+            "largest_cents = 1\n[sinks.o.table]\nchildren = []",
             &[],
-            "oncesink.toml:10: key \"key\" in [sinks.o.table] is not known yet: it is planned for a later version",
+            "oncesink.toml:10: key \"children\" in [sinks.o.table] is not known yet: it is planned for a later version",
         ),
         (
             "largest_cents = 1\n[sinks.o.tables.t]\ntable = \"x\"",

@@ -5,15 +5,16 @@ use sqlx::{PgConnection, Row};
 use super::Postgres;
 use super::control::Control;
 use super::migrate;
-use super::names::{Names, qualified};
+use super::names::{DEAD_LETTERS, Names, qualified};
 use super::storage::storage;
 use crate::error::Failure;
 use crate::store::operate::Preflight;
 
 /// Our tables and what we do with them.
-const NEEDED: [(&str, &[&str]); 3] = [
+const NEEDED: [(&str, &[&str]); 4] = [
     ("oncesink_topics", &["SELECT", "INSERT", "UPDATE"]),
     ("oncesink_events", &["SELECT", "INSERT"]),
+    (DEAD_LETTERS, &["SELECT", "INSERT", "UPDATE"]),
     ("oncesink_migrations", &["SELECT"]),
 ];
 

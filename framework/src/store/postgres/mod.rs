@@ -9,6 +9,7 @@ mod names;
 mod url;
 pub use url::check_url;
 
+mod encryption;
 mod session;
 pub use session::{Session, SessionId};
 
@@ -22,6 +23,8 @@ mod frozen;
 
 mod tx;
 pub use tx::Tx;
+
+mod dead_letters;
 
 mod settle;
 
@@ -57,6 +60,7 @@ use uuid::Uuid;
 use self::control::Control;
 use self::names::{Names, Wanted as Table};
 use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store, Wanted, bookkeeping};
+use crate::dead_letter::DeadLetter;
 use crate::error::{CommitFailure, Failure};
 use crate::record::TopicPartition;
 
@@ -238,6 +242,10 @@ impl Store for Postgres {
 
     async fn advance(&self, tx: &mut Tx, steps: &[Step]) -> Result<Vec<bool>, Failure> {
         tx::advance(tx, &self.group, steps).await
+    }
+
+    async fn dead_letters(&self, tx: &mut Tx, letters: &[DeadLetter<'_>]) -> Result<(), Failure> {
+        dead_letters::keep(tx, &self.group, letters).await
     }
 
     async fn guard(&self, tx: &mut Tx) -> Result<(), Failure> {

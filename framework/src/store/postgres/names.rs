@@ -47,6 +47,9 @@ impl Wanted {
     }
 }
 
+/// Name of the table of dead letters.
+pub(super) const DEAD_LETTERS: &str = "oncesink_dead_letters";
+
 /// Our tables, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
@@ -58,6 +61,7 @@ pub(super) struct Names {
     pub(super) offsets: String,
     pub(super) topics: String,
     pub(super) events: String,
+    pub(super) dead_letters: String,
     pub(super) migrations: String,
 }
 
@@ -69,6 +73,7 @@ impl Names {
             offsets: qualified(schema, table),
             topics: qualified(schema, "oncesink_topics"),
             events: qualified(schema, "oncesink_events"),
+            dead_letters: qualified(schema, DEAD_LETTERS),
             migrations: qualified(schema, "oncesink_migrations"),
         }
     }
@@ -76,6 +81,11 @@ impl Names {
     /// `schema.table` for people.
     pub(super) fn display(&self) -> String {
         format!("{}.{}", self.schema, self.table)
+    }
+
+    /// `schema.table` of the dead letters, for people.
+    pub(super) fn display_dead_letters(&self) -> String {
+        format!("{}.{DEAD_LETTERS}", self.schema)
     }
 
     /// What the offsets table of the old recipe is renamed to; none when the server would cut the name.
@@ -90,6 +100,7 @@ impl Names {
             .replace("@offsets@", &self.offsets)
             .replace("@topics@", &self.topics)
             .replace("@events@", &self.events)
+            .replace("@dead_letters@", &self.dead_letters)
             .replace("@migrations@", &self.migrations)
     }
 }

@@ -14,15 +14,19 @@ impl Postgres {
     /// As the driver's, by class.
     pub async fn status(&self, group: Option<&str>) -> Result<Vec<StatusRow>, Failure> {
         let mut control = self.light().await?;
+        let names = control.names();
         let statement = format!(
             "SELECT consumer_group, topic, partition_id, last_offset, owner, owner_epoch, sink, state, state_reason,
                     (EXTRACT(EPOCH FROM state_since) * 1000)::bigint AS state_since,
                     (EXTRACT(EPOCH FROM record_timestamp) * 1000)::bigint AS record_timestamp,
-                    (EXTRACT(EPOCH FROM updated_at) * 1000)::bigint AS updated_at
-             FROM {}
+                    (EXTRACT(EPOCH FROM updated_at) * 1000)::bigint AS updated_at,
+                    (SELECT count(*) FROM {} AS d
+                     WHERE d.consumer_group = o.consumer_group AND d.topic = o.topic AND d.partition_id = o.partition_id
+                       AND d.status = 'new') AS new_dead_letters
+             FROM {} AS o
              WHERE $1::text IS NULL OR consumer_group = $1
              ORDER BY consumer_group, topic, partition_id",
-            control.names().offsets
+            names.dead_letters, names.offsets
         );
         let rows = sqlx::query(&statement).bind(group).fetch_all(control.sql()).await?;
         self.keep(control.commit().await?);
@@ -43,6 +47,7 @@ impl Postgres {
                     state_since: row.try_get("state_since")?,
                     record_timestamp: row.try_get("record_timestamp")?,
                     updated_at: row.try_get("updated_at")?,
+                    new_dead_letters: row.try_get("new_dead_letters")?,
                 })
             })
             .collect()

@@ -34,7 +34,7 @@ impl Tx {
         self.session.id
     }
 
-    fn names(&self) -> Arc<Names> {
+    pub(super) fn names(&self) -> Arc<Names> {
         Arc::clone(&self.session.names)
     }
 
@@ -91,7 +91,7 @@ pub(super) async fn advance(tx: &mut Tx, group: &str, steps: &[Step]) -> Result<
 }
 
 /// A record's time within what `timestamptz` holds, from 4713 BC to 294276 AD; producers may write any number, and that must not stop an offset.
-fn storable(milliseconds: i64) -> Option<i64> {
+pub(super) fn storable(milliseconds: i64) -> Option<i64> {
     (-210_866_803_200_000..9_224_318_016_000).contains(&milliseconds).then_some(milliseconds)
 }
 
@@ -102,8 +102,14 @@ pub(super) async fn guard(tx: &mut Tx) -> Result<(), Failure> {
         return Err(Failure::fatal("the connector left a transaction of its own open inside ours"));
     }
     let guard = format!("RELEASE SAVEPOINT {}; SET CONSTRAINTS ALL IMMEDIATE", tx.savepoint);
-    let Err(error) = tx.sql().execute(&*guard).await else { return Ok(()) };
-    let mut failure = Failure::from(error);
+    match tx.sql().execute(&*guard).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(of_the_connector(error.into()).context("guard")),
+    }
+}
+
+/// What a statement of ours finds that the connector did to the transaction.
+pub(super) fn of_the_connector(mut failure: Failure) -> Failure {
     let broken = match failure.sql_state.as_deref() {
         Some("25P02") => Some("the connector swallowed an error of a statement and went on"),
         Some("25P01" | "3B001") => Some("the connector ended the transaction by itself (COMMIT or ROLLBACK)"),
@@ -113,7 +119,7 @@ pub(super) async fn guard(tx: &mut Tx) -> Result<(), Failure> {
         failure.class = Class::Fatal;
         failure.message = format!("{broken}: {}", failure.message);
     }
-    Err(failure.context("guard"))
+    failure
 }
 
 /// Sends COMMIT, once. Only the server's own verdicts count as rolled back; everything else is in doubt.

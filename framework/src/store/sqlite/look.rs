@@ -140,10 +140,14 @@ impl Sqlite {
             "SELECT topic, partition_id, consumer_group, last_offset, owner, owner_epoch, sink, state, state_reason,
                     CAST(round(unixepoch(state_since, 'subsec') * 1000) AS INTEGER) AS state_since,
                     CAST(round(unixepoch(record_timestamp, 'subsec') * 1000) AS INTEGER) AS record_timestamp,
-                    CAST(round(unixepoch(updated_at, 'subsec') * 1000) AS INTEGER) AS updated_at
-             FROM {}
+                    CAST(round(unixepoch(updated_at, 'subsec') * 1000) AS INTEGER) AS updated_at,
+                    (SELECT count(*) FROM {} AS d
+                     WHERE d.consumer_group = o.consumer_group AND d.topic = o.topic AND d.partition_id = o.partition_id
+                       AND d.status = 'new') AS new_dead_letters
+             FROM {} AS o
              WHERE ?1 IS NULL OR consumer_group = ?1
              ORDER BY consumer_group, topic, partition_id",
+            control.names().dead_letters,
             control.names().offsets
         );
         let rows = sqlx::query(&statement).bind(group).fetch_all(control.sql()).await?;
@@ -162,6 +166,7 @@ impl Sqlite {
                     state_since: row.try_get("state_since")?,
                     record_timestamp: row.try_get("record_timestamp")?,
                     updated_at: row.try_get("updated_at")?,
+                    new_dead_letters: row.try_get("new_dead_letters")?,
                 })
             })
             .collect()

@@ -13,6 +13,7 @@ mod session;
 pub use session::{Session, SessionId};
 
 mod control;
+mod dead_letters;
 mod lock;
 mod places;
 
@@ -53,6 +54,7 @@ use self::lock::ProcessLock;
 use self::names::Names;
 use self::session::Opening;
 use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store, Wanted, bookkeeping};
+use crate::dead_letter::DeadLetter;
 use crate::error::{CommitFailure, Failure};
 use crate::record::TopicPartition;
 
@@ -243,6 +245,10 @@ impl Store for Sqlite {
 
     async fn advance(&self, tx: &mut Tx, steps: &[Step]) -> Result<Vec<bool>, Failure> {
         tx::advance(tx, &self.group, steps).await
+    }
+
+    async fn dead_letters(&self, tx: &mut Tx, letters: &[DeadLetter<'_>]) -> Result<(), Failure> {
+        dead_letters::keep(tx, &self.group, letters).await
     }
 
     async fn guard(&self, tx: &mut Tx) -> Result<(), Failure> {

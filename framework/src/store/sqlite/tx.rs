@@ -22,7 +22,7 @@ type Manager = <sqlx::Sqlite as Database>::TransactionManager;
 /// An open transaction. Owns its connection: dropping it closes the connection, which is a rollback.
 pub struct Tx {
     session: Session,
-    names: Arc<Names>,
+    pub(super) names: Arc<Names>,
     savepoint: String,
 }
 

@@ -1,36 +1,22 @@
 //! Partitions in trouble, and a client that died: told to people, counted, noted in the database.
 
 use super::*;
+use crate::config::show_duration;
 
 impl<S: Store> Supervisor<S> {
-    /// The row that a record refers to may come by another partition, through this writer or any other: for some time the record is tried again before it
-    /// counts as bad. Meanwhile its partition is out of the queue, so that the row can come.
-    pub(super) fn may_wait(&mut self, bad: &BadRecord) -> bool {
-        if bad.reason != Reason::ForeignKey {
-            return false;
-        }
-        let now = Instant::now();
-        let (offset, since) = self.orphans.entry(bad.place.clone()).or_insert((bad.offset, now));
-        if *offset != bad.offset {
-            (*offset, *since) = (bad.offset, now);
-        }
-        if since.elapsed() >= FOREIGN_KEY_WAIT {
-            self.orphans.remove(&bad.place);
-            return false;
-        }
-        let (message, wait) = (&bad.message, FOREIGN_KEY_WAIT.as_secs());
+    /// Meanwhile its partition is out of the queue, so that the row can come.
+    fn orphaned(&mut self, bad: &BadRecord, read: i64) {
+        self.orphans.met(&bad.place, bad.offset, read, Instant::now());
+        let (message, wait) = (&bad.message, show_duration(self.settings.foreign_key_wait));
         self.chronicle.sick(
             &bad.place,
-            &format!(
-                "offset {}: {message}; waiting up to {wait} s for the row that it refers to",
-                bad.offset
-            ),
+            &format!("offset {}: {message}; waiting up to {wait} for the row that it refers to", bad.offset),
         );
-        true
     }
 
     pub(super) fn gone(&mut self, place: &TopicPartition, why: &Gone) {
-        let group = &self.settings.group;
+        let group = Arc::clone(&self.settings.group);
+        let group = &group;
         match why {
             Gone::NotMine => {
                 emit::fenced(group, &place.topic);
@@ -48,8 +34,11 @@ impl<S: Store> Supervisor<S> {
             Gone::Broken(why) => {
                 tracing::warn!("{place}: {why:?} on its queue; reading again from the stored offset")
             }
+            // A resume begins its wait anew.
+            Gone::Stopped(_) => self.orphans.forget(place),
+            Gone::Orphan { bad, read } => self.orphaned(bad, *read),
             // Told with its reason before.
-            Gone::Sick | Gone::Stopped(_) => {}
+            Gone::Sick => {}
         }
     }
 

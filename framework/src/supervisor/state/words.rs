@@ -140,11 +140,6 @@ pub(crate) enum Event {
         claim: ClaimNumber,
         why: Gone,
     },
-    /// A record lacks the row that it refers to: tried again in a transaction of its own, with back-off, while that row may still come.
-    Orphaned {
-        place: TopicPartition,
-        claim: ClaimNumber,
-    },
     /// A record of it was delivered past its writer.
     Stray {
         place: TopicPartition,

@@ -49,8 +49,10 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
             Outcome::InDoubt(..) => emit::transaction(&group, "in_doubt"),
             Outcome::Bad(records) => {
                 emit::transaction(&group, "rolled_back");
-                self.holdings.bad(prepared.batch.parts(), records);
-                self.publish();
+                if self.settings.policy == OnBadRecord::Stop {
+                    self.holdings.bad(prepared.batch.parts(), records);
+                    self.publish();
+                }
             }
             _ => emit::transaction(&group, "rolled_back"),
         }
@@ -59,6 +61,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     pub(super) fn count_written(&mut self, batch: &Batch, books: &[TopicBooks]) {
         emit::batch(&self.settings.group, batch);
         self.count_records(batch, books);
+        let bad = batch.parts().iter().flat_map(|part| part.bad_records().map(|(_, bad)| bad));
+        self.settings.told.aside(self.settings.policy, bad, Instant::now());
         self.well();
     }
 
@@ -85,10 +89,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     /// Coordinates that the connector was never given would be looked for again and again.
     pub(super) fn bad(&mut self, records: Vec<BadRecord>, batch: &Batch) -> Event {
         let known = |bad: &BadRecord| {
-            batch
-                .parts()
-                .iter()
-                .any(|part| *part.topic_partition() == bad.place && part.before(bad.offset).is_some())
+            batch.parts().iter().any(|part| *part.topic_partition() == bad.place && part.holds(bad.offset))
         };
         if records.iter().any(known) {
             return Event::Bad { records };
@@ -161,13 +162,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
 
 /// A server's refusal as a bad record in waiting.
 fn describe(failure: Failure) -> BadDescription {
-    let reason = match failure.sql_state.as_deref() {
-        Some("23502") => Reason::NullInNotNull,
-        Some("23503") => Reason::ForeignKey,
-        Some("23505" | "23P01") => Reason::Unique,
-        Some("23514") => Reason::Check,
-        Some("P0001") => Reason::Trigger,
-        _ => Reason::ServerData,
-    };
-    BadDescription { reason, message: failure.message, sql_state: failure.sql_state }
+    let Failure { message, sql_state, data, .. } = failure;
+    let unknown = || DataError { reason: Reason::ServerData, table: None, column: None };
+    let DataError { reason, table, column } = data.map_or_else(unknown, |data| *data);
+    BadDescription { reason, message, sql_state, table, column }
 }

@@ -25,8 +25,15 @@ pub(crate) enum Phase {
 /// Everything that can happen to a writer.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// A claimed partition begins here, at its stored offset; taken between two drains.
-    HandedOver { place: TopicPartition, claim: ClaimNumber, fence: Fence, start: i64, alone: bool },
+    /// A claimed partition begins here, at its stored offset; taken between two drains. Records below `waited` have waited for the rows that they refer to.
+    HandedOver {
+        place: TopicPartition,
+        claim: ClaimNumber,
+        fence: Fence,
+        start: i64,
+        alone: bool,
+        waited: i64,
+    },
     /// A partition is taken away. With `finish`, a transaction that is running is waited for instead of withdrawn.
     Released { place: TopicPartition, claim: ClaimNumber, finish: bool },
     /// An event on the queue that is neither a record nor an end of partition.
@@ -74,6 +81,8 @@ pub(crate) struct BadDescription {
     pub(crate) reason: crate::error::Reason,
     pub(crate) message: String,
     pub(crate) sql_state: Option<String>,
+    pub(crate) table: Option<String>,
+    pub(crate) column: Option<String>,
 }
 
 /// Everything that a writer's loop is told to do.
@@ -87,8 +96,10 @@ pub(crate) enum Effect {
     Discard { place: TopicPartition },
     /// Run a transaction over these parts.
     Run { parts: Vec<Part>, steps: Vec<Step> },
-    /// Open the sink again before the run that follows.
+    /// Open the sink again, on a connection of its own, before the run that follows.
     Reopen,
+    /// Open the sink again, on the connection at hand, before the run that follows: what is wrong may be our picture of the catalog.
+    Reread,
     /// Give the running transaction up unless COMMIT was sent.
     Withdraw,
     /// Wait, then [`Event::BackedOff`].
@@ -154,6 +165,8 @@ pub(crate) enum Gone {
     Odd { found: i64 },
     /// A bad record: everything before it is stored.
     Stopped(BadRecord),
+    /// A record that refers to a row which is not there (yet): everything before it is stored. What was read below `read` waits together with it.
+    Orphan { bad: BadRecord, read: i64 },
     /// The queue delivered an event that is no record.
     Broken(Break),
 }

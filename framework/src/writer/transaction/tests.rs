@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::batch::{Part, SliceBuilder};
-use crate::position::Interval;
+use crate::dead_letter::DeadLetter;
+use crate::error::Reason;
 use crate::store::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Wanted};
 
 /// What was called, in order.
@@ -40,6 +41,10 @@ struct Told {
     guarded: bool,
     commit: Commit,
     written: usize,
+    kept: bool,
+    /// Whether the last record of each partition is bad.
+    bad: bool,
+    policy: OnBadRecord,
     gate: Arc<Gate>,
     withdrawn_in_write: bool,
 }
@@ -53,13 +58,16 @@ impl Told {
             guarded: true,
             commit: Commit::Done,
             written: 2,
+            kept: true,
+            bad: false,
+            policy: OnBadRecord::Stop,
             gate: Arc::default(),
             withdrawn_in_write: false,
         }
     }
 
     async fn run(&self) -> Outcome {
-        let batch = Batch::new((0..2).map(part).collect());
+        let batch = Batch::new((0..2).map(|partition| part(partition, self.bad)).collect());
         let steps: Vec<Step> = batch.parts().iter().map(step).collect();
         let work = Work {
             store: &Arc::new(self.clone()),
@@ -67,6 +75,7 @@ impl Told {
             batch: &batch,
             steps: &steps,
             gate: &self.gate,
+            policy: self.policy,
             call_max: Duration::from_millis(200),
         };
         let (outcome, session) = transaction(&work, (), &mut Took::default()).await;
@@ -75,17 +84,27 @@ impl Told {
     }
 }
 
-fn part(partition: i32) -> Part {
-    let mut builder = SliceBuilder::new(TopicPartition::new("t", partition), 7);
+/// One record, and with `bad` a bad one behind it.
+fn part(partition: i32, bad: bool) -> Part {
+    let place = TopicPartition::new("t", partition);
+    let mut builder = SliceBuilder::new(place.clone(), 7);
     builder.push(7, None, None, None, Some(b"v"), []);
-    Part::whole(Arc::new(builder.build()))
+    if !bad {
+        return Part::whole(Arc::new(builder.build()));
+    }
+    builder.push(8, None, None, None, Some(b"w"), []);
+    let mut part = Part::whole(Arc::new(builder.build()));
+    let message = String::new();
+    let (reason, sql_state, table, column) = (Reason::Check, None, None, None);
+    assert!(part.set_aside(BadRecord { place, offset: 8, reason, message, sql_state, table, column }));
+    part
 }
 
 fn step(part: &Part) -> Step {
     Step {
         place: part.topic_partition().clone(),
         fence: Fence { epoch: 1, token: Uuid::nil() },
-        interval: Interval { from: 7, to: 8 },
+        interval: part.interval(),
         end: part.end(),
     }
 }
@@ -104,6 +123,13 @@ impl Store for Told {
     async fn advance(&self, (): &mut (), _: &[Step]) -> Result<Vec<bool>, Failure> {
         self.calls.note("advance");
         Ok(self.matched.clone())
+    }
+
+    async fn dead_letters(&self, (): &mut (), letters: &[DeadLetter<'_>]) -> Result<(), Failure> {
+        self.calls.note("dead letters");
+        let told: Vec<_> = letters.iter().map(|letter| (letter.offset(), letter.value())).collect();
+        assert_eq!(told, [(8, Some(&b"w"[..])); 2]);
+        if self.kept { Ok(()) } else { Err(Failure::new(Class::BadRecord, "check constraint violated")) }
     }
 
     async fn guard(&self, (): &mut ()) -> Result<(), Failure> {
@@ -217,6 +243,41 @@ async fn the_offsets_are_advanced_before_a_row_is_written() {
     let Outcome::Committed(books) = outcome else { panic!("{outcome:?}") };
     assert_eq!(books.iter().map(|of_topic| of_topic.counts.records).sum::<usize>(), 2);
     assert_eq!(told.calls.all(), ["begin", "advance", "write", "guard", "commit"]);
+}
+
+#[tokio::test]
+async fn dead_letters_are_kept_between_the_rows_and_the_guard_in_the_same_transaction() {
+    let told = Told { bad: true, policy: OnBadRecord::DeadLetter, ..Told::well() };
+    let outcome = told.run().await;
+    let Outcome::Committed(books) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(told.calls.all(), ["begin", "advance", "write", "dead letters", "guard", "commit"]);
+    assert_eq!((books[0].read, books[0].counts.records), (4, 2));
+    assert_eq!(books[0].dead_lettered, [(Reason::Check, 2)].into());
+
+    let told = Told { bad: true, policy: OnBadRecord::Skip, ..Told::well() };
+    let outcome = told.run().await;
+    let Outcome::Committed(books) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(told.calls.all(), ["begin", "advance", "write", "guard", "commit"]);
+    assert_eq!((books[0].read, books[0].counts.records, books[0].counts.skipped), (4, 2, 2));
+}
+
+#[tokio::test]
+async fn a_bad_record_is_not_passed_over_unless_it_is_kept() {
+    let told = Told { bad: true, policy: OnBadRecord::DeadLetter, kept: false, ..Told::well() };
+    let outcome = told.run().await;
+    assert!(
+        matches!(&outcome, Outcome::RolledBack(failure) if failure.class == Class::SickObject),
+        "the refusal of our own table is no fault of a record: {outcome:?}"
+    );
+    assert_eq!(told.calls.all(), ["begin", "advance", "write", "dead letters", "rollback"]);
+
+    let told = Told { bad: true, policy: OnBadRecord::Stop, ..Told::well() };
+    let outcome = told.run().await;
+    assert!(
+        matches!(&outcome, Outcome::RolledBack(failure) if failure.class == Class::Fatal),
+        "nothing is set aside under policy stop: {outcome:?}"
+    );
+    assert_eq!(told.calls.all().last(), Some(&"rollback"));
 }
 
 #[tokio::test]

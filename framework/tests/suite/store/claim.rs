@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oncesink::store::{Claim, Store};
+use oncesink::store::{Claim, Store, TopicIdentity, Wanted};
 use oncesink_test_support::eventually;
 
 use super::{Bench, claimed, step, topic, wanted};
@@ -197,4 +197,27 @@ async fn topics_that_differ_in_case_only_are_two() {
     let claims = store.claim(&bench.identity("a"), &[wanted("t", 0), upper]).await.unwrap();
     assert_eq!((claimed(&claims[0]).offset, claimed(&claims[1]).offset), (10, 20));
     assert_eq!(topic("T").name.as_ref(), "T");
+}
+
+#[tokio::test]
+async fn a_stored_topic_id_is_never_left_uncompared_and_a_missing_one_is_filled() {
+    let bench = Bench::registered("claim_untold", 1).await;
+    let store = bench.store();
+    let id = || bench.schema.value::<Option<String>>("SELECT topic_id FROM kafka_offsets");
+    let untold = {
+        let want = wanted("t", 0);
+        Wanted { topic: TopicIdentity { id: "".into(), ..want.topic }, ..want }
+    };
+    // Brokers that tell no id now: nothing is touched, and nothing is said to differ.
+    let claims = store.claim(&bench.identity("a"), std::slice::from_ref(&untold)).await.unwrap();
+    assert!(matches!(&claims[0], Claim::Refused(refusal) if refusal.is_unknown()), "{claims:?}");
+    assert_eq!((bench.stands(0).await, id().await.as_deref()), ((0, 10), Some("id of t")));
+
+    // Brokers that never told one: claimed, and the first claim that knows the id writes it down.
+    bench.schema.execute("UPDATE kafka_offsets SET topic_id = NULL").await;
+    let claims = store.claim(&bench.identity("a"), &[untold]).await.unwrap();
+    assert_eq!(claimed(&claims[0]).fence.epoch, 1);
+    assert_eq!(id().await, None);
+    bench.claim(&store, 0).await;
+    assert_eq!(id().await.as_deref(), Some("id of t"));
 }
