@@ -56,8 +56,8 @@ async fn the_file() {
         ),
         wrong(
             "a later part's key",
-            &[("table = \"@t\"", "mode = \"upsert\"")],
-            &["oncesink.toml:16: ", "mode"],
+            &[("table = \"@t\"", "mode = \"newer-wins\"")],
+            &["oncesink.toml:16: ", "mode", "planned"],
         ),
     ];
     super::all("file", rows).await;

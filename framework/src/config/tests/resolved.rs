@@ -13,6 +13,18 @@ fn from(resolved: &Resolved, path: &str) -> (serde_json::Value, String) {
     (key.value.clone(), key.from.clone())
 }
 
+/// Keys of tables know where they stand; what they say is compared as it is printed.
+fn without_places(mut config: Config) -> Config {
+    config.sinks.iter_mut().for_each(|sink| sink.tables.clear());
+    config
+}
+
+fn values(resolved: &Resolved) -> Vec<(Vec<String>, serde_json::Value)> {
+    let mut all: Vec<_> = resolved.keys().iter().map(|key| (key.path.clone(), key.value.clone())).collect();
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    all
+}
+
 #[test]
 fn what_is_printed_means_the_same_when_it_is_read_again() {
     let rich = target(
@@ -39,8 +51,9 @@ fn what_is_printed_means_the_same_when_it_is_read_again() {
             }
             let once = resolved(text, variables).toml();
             let again = load(&once, &[]).unwrap_or_else(|error| panic!("{error}\n{once}"));
-            assert_eq!(again, load(text, variables).unwrap(), "{once}");
+            assert_eq!(without_places(again), without_places(load(text, variables).unwrap()), "{once}");
             let twice = resolved(&once, &[]);
+            assert_eq!(values(&twice), values(&resolved(text, variables)), "{once}");
             assert!(twice.keys().iter().all(|key| key.from != "default"), "every default is written: {once}");
         }
     }
