@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::{Monitor, MonitorError, TopicState};
-use oncesink::{Promise, SinkError, TopicIds, Topics};
+use oncesink::{Promise, SinkError, TopicIds, Topics, remedy};
 use serde::Serialize;
 
 use super::{Context, cluster, who};
@@ -159,8 +159,8 @@ async fn stopped(context: &Context, sink: &SinkSection) -> String {
     let rows = store.status(&sink.group).await.unwrap_or_default();
     match rows.iter().filter(|row| row.state.as_deref() == Some("stopped")).count() {
         0 => String::new(),
-        1 => "; 1 partition is stopped: oncesink status".to_owned(),
-        more => format!("; {more} partitions are stopped: oncesink status"),
+        1 => format!("; 1 partition is stopped: {}", remedy::command("status")),
+        more => format!("; {more} partitions are stopped: {}", remedy::command("status")),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod check;
 pub(crate) mod cluster;
+pub(crate) mod config;
 pub(crate) mod migrate;
 pub(crate) mod reset;
 pub(crate) mod resume;
@@ -13,6 +14,7 @@ pub(crate) mod status;
 
 use oncesink::TopicPartition;
 use oncesink::config::{Config, SinkSection};
+use oncesink::remedy;
 use oncesink::store::operate::{Moved, VerbError};
 use serde::Serialize;
 
@@ -43,7 +45,7 @@ pub(crate) fn at(sink: &SinkSection, failure: oncesink::Failure) -> Failed {
         Some("SQLITE_ERROR") => failure.message.contains("no such table"),
         _ => false,
     };
-    let remedy = if no_table { ". Run: oncesink migrate" } else { "" };
+    let remedy = no_table.then(|| format!(". Run: {}", remedy::command("migrate"))).unwrap_or_default();
     Failed::preflight(format!("{}: {}: {failure}{remedy}", sink.name, sink.target.shown()))
 }
 

@@ -16,5 +16,6 @@ mod readme;
 mod rebalance;
 mod rig;
 mod scrape;
+mod secrets;
 mod secured;
 mod startup;

@@ -99,7 +99,8 @@ impl Resolved {
             // librdkafka's names hold dots, which are the same without quotes, unless one name begins another.
             let begins =
                 |one: &str, other: &str| other.strip_prefix(one).is_some_and(|rest| rest.starts_with('.'));
-            let mut others = self.keys.iter().filter_map(|other| other.path.last());
+            let same = self.keys.iter().filter(|other| other.path.starts_with(parents));
+            let mut others = same.filter_map(|other| other.path.last());
             let bare =
                 parents == ["kafka"] && !others.any(|other| begins(name, other) || begins(other, name));
             let name = if bare { name.clone() } else { toml_key(name) };

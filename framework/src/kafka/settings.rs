@@ -3,6 +3,7 @@
 //! Invariant: whatever exactly-once rests on is forced here and cannot be overridden; the rest are defaults that a user's property replaces.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
@@ -41,7 +42,7 @@ pub(crate) const METADATA_INTERVAL: &str = "topic.metadata.refresh.interval.ms";
 pub(crate) const METADATA_EVERY: Duration = Duration::from_secs(10);
 
 /// What a consumer is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ConsumerSettings {
     /// librdkafka's own properties, `bootstrap.servers` among them, checked by [`check_property`](super::check_property) before.
     pub properties: BTreeMap<String, String>,
@@ -63,6 +64,18 @@ pub struct ConsumerSettings {
     pub max_poll_interval: Duration,
     /// How long a revoke may wait for its answer before the thread answers by itself; the whole group waits with it.
     pub revoke_deadline: Duration,
+}
+
+impl fmt::Debug for ConsumerSettings {
+    /// Of the properties the names only: a password can stand in many of them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsumerSettings")
+            .field("properties", &self.properties.keys())
+            .field("group_id", &self.group_id)
+            .field("protocol", &self.protocol)
+            .field("topics", &self.topics)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The largest first part of a partition in one fetch response, and the smallest: producers' batches are rarely larger.

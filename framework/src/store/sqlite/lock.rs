@@ -53,8 +53,9 @@ fn myself() -> String {
 pub(super) fn acquire(database: &Path) -> Result<Arc<ProcessLock>, Failure> {
     let path = std::fs::canonicalize(database).map_err(|error| {
         Failure::fatal(format!(
-            "{}: {error}. Run: oncesink migrate, which makes the file",
-            database.display()
+            "{}: {error}. To make the file, run: {}",
+            database.display(),
+            crate::remedy::command("migrate")
         ))
     })?;
     let began = Instant::now();
