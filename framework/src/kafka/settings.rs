@@ -23,6 +23,9 @@ pub const FORCED_PROPERTIES: &[&str] = &[
     "isolation.level",
     "enable.partition.eof",
     "check.crcs",
+    "api.version.request",
+    "broker.version.fallback",
+    "topic.blacklist",
     "allow.auto.create.topics",
     "queued.max.messages.kbytes",
 ];
@@ -165,6 +168,10 @@ impl ConsumerSettings {
             .set("allow.auto.create.topics", "false")
             .set("max.poll.interval.ms", self.max_poll_interval.as_millis().to_string())
             .set("queued.max.messages.kbytes", self.queue_kilobytes.to_string());
+        // By default a client speaks as the broker does. One that is told otherwise is given aborted records too.
+        for key in ["api.version.request", "broker.version.fallback", "topic.blacklist"] {
+            config.remove(key);
+        }
     }
 
     fn set_group(&self, config: &mut ClientConfig) {

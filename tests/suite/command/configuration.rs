@@ -69,7 +69,7 @@ async fn the_resolved_configuration_can_be_read_again() {
         "unknown_fields = \"ignore\"                # from ONCESINK_SINKS__O__TABLE__UNKNOWN_FIELDS\n",
         "group = \"oncesink-o\"                     # default\n",
     ] {
-        assert!(printed.contains(line), "{line}{printed}");
+        assert!(format!("{printed}\n").contains(line), "{line}{printed}");
     }
     let again = ended(launch(&printed).args(["config", "--resolved"]).run(PATIENCE).await).done();
     let values = |text: &str| -> Vec<String> {

@@ -225,6 +225,21 @@ fn mistakes_are_named_with_place_key_and_remedy() {
             "oncesink.toml:3: kafka: \"check.crcs\" cannot be set: without it a flipped byte",
         ),
         (
+            kafka("api.version.request = false"),
+            &[],
+            "oncesink.toml:3: kafka: \"api.version.request\" cannot be set: without it",
+        ),
+        (
+            kafka("\"topic.blacklist\" = \"x\""),
+            &[],
+            "oncesink.toml:3: kafka: \"topic.blacklist\" cannot be set: what is read",
+        ),
+        (
+            kafka("auto.commit.enable = true"),
+            &[],
+            "oncesink.toml:3: kafka: \"auto.commit.enable\" cannot be set: offsets live",
+        ),
+        (
             kafka("group.protocol = \"consumer\"\nsession.timeout.ms = 6000"),
             &[],
             "oncesink.toml:4: kafka: \"session.timeout.ms\" cannot be set under group.protocol = \"consumer\": the broker decides",

@@ -172,6 +172,26 @@ fn the_environment_wins_and_stays_a_string() {
 }
 
 #[test]
+fn a_variable_names_a_topic_without_its_dots() {
+    let file = target("largest_cents = 1").replace("[\"t\"]", "[\"shop.orders\", \"Shop-Items\"]");
+    let variables = [
+        ("ONCESINK_SINKS__O__TABLES__SHOP_ORDERS__TABLE", "one"),
+        ("ONCESINK_SINKS__O__TABLES__SHOP_ITEMS__TABLE", "two"),
+        ("ONCESINK_SINKS__O__TABLES__SHOP_ITEMS__KEY", "id"),
+    ];
+    let config = load(&file, &variables).unwrap();
+    assert_eq!(
+        format!("{:?}", config.sinks[0].tables),
+        "{\"tables\": {\"Shop-Items\": {\"key\": <a string>, \"table\": <a string>}, \"shop.orders\": {\"table\": <a string>}}}"
+    );
+    let wrong = load(&file, &[("ONCESINK_SINKS__O__TABLES__SHOP_ORDRES__TABLE", "one")]).unwrap_err();
+    assert_eq!(
+        wrong.to_string(),
+        "ONCESINK_SINKS__O__TABLES__SHOP_ORDRES__TABLE: sinks.o.tables.\"shop_ordres\": no topic of this name stands in topics; did you mean \"shop.orders\"?"
+    );
+}
+
+#[test]
 fn several_sinks_and_all_mistakes_at_once() {
     let two = format!(
         "{SIMPLE}[sinks.returns]\ntopics = [\"orders\"]\ntarget = {{ kind = \"ledger\", url = \"postgresql://h/d\" }}\n"
