@@ -114,7 +114,11 @@ async fn kafka(
         let topics = topics.as_ref().map_err(|error| error.with_remedy(section.brokers()))?;
         let cluster = monitor.cluster().await;
         let brokers = cluster.map_err(|error| error.with_remedy(section.brokers()))?.brokers;
-        let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
+        let mut said = vec![format!(
+            "{brokers} broker{}; {}",
+            if brokers == 1 { "" } else { "s" },
+            if section.is_encrypted() { "TLS" } else { "not encrypted" }
+        )];
         for facts in monitor.topics(topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
             let count = match facts.state {
@@ -196,8 +200,9 @@ async fn database(
             Ok(targets) => {
                 let rows: Vec<String> =
                     targets.iter().map(|(topic, target)| format!("{topic} -> {target}")).collect();
+                let encryption = preflight.encryption.map(|how| format!("; {how}")).unwrap_or_default();
                 let role = preflight.role.map(|role| format!("; role {role}")).unwrap_or_default();
-                Ok(format!("{}{role}; {}", preflight.server_version, rows.join(", ")))
+                Ok(format!("{}{encryption}{role}; {}", preflight.server_version, rows.join(", ")))
             }
             Err(error) => Err(error.to_string()),
         },

@@ -6,7 +6,9 @@
 mod architecture;
 mod attack;
 mod basics;
+mod cases;
 mod command;
+mod dead_letters;
 mod example;
 mod faults;
 mod logs;

@@ -56,12 +56,9 @@ impl Context {
 
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        let repeated = match facility {
-            CONNECTION => !self.warned.is_due(plain(message)),
-            // About the configuration, and told by the monitor, which is made of the same one.
-            "CONFWARN" => true,
-            _ => false,
-        };
+        // What is about the configuration is told by the monitor, which is made of the same one.
+        let is_warning = (level as i32) <= RDKafkaLogLevel::Warning as i32;
+        let repeated = facility == "CONFWARN" || (is_warning && !self.warned.is_due(plain(message)));
         if repeated {
             tracing::debug!(target: "librdkafka", facility, "{message}");
         } else {
@@ -102,8 +99,10 @@ pub(super) fn places(list: &TopicPartitionList) -> Vec<TopicPartition> {
     list.elements().iter().map(|e| TopicPartition::new(e.topic(), e.partition())).collect()
 }
 
-/// What librdkafka says about a connection that failed bears this name, and comes as an error too.
-pub(super) const CONNECTION: &str = "FAIL";
+/// What librdkafka says about a connection that failed, or is about to, bears these names.
+pub(super) fn is_connection(facility: &str) -> bool {
+    matches!(facility, "FAIL" | "SSL")
+}
 
 /// How often the same trouble with the same broker is worth a warning.
 const REPEAT: Duration = Duration::from_secs(300);

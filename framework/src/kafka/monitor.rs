@@ -113,7 +113,7 @@ struct Listener {
 
 impl ClientContext for Listener {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        if facility == context::CONNECTION {
+        if context::is_connection(facility) {
             self.words.note(message);
             tracing::debug!(target: "librdkafka", facility, "{message}");
         } else {

@@ -13,7 +13,7 @@ pub use integer::integer;
 mod string;
 pub use string::{TextRule, characters, null_character, unescape, unescape_into, unicode};
 mod time;
-pub use time::{DAY, Zone, date, instant, time_of_day, wall, written};
+pub use time::{DAY, Zone, date, instant, time_of_day, time_with_offset, wall, written};
 mod bytes;
 pub use bytes::bytes;
 mod walls;

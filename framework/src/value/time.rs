@@ -158,6 +158,25 @@ pub fn time_of_day(raw: &str, digits: u8, form: &Form) -> Result<i64, Fault> {
     }
 }
 
+/// A time of day in microseconds since midnight of its own clock, with this many digits of a second, and that clock's seconds east of Greenwich.
+///
+/// # Errors
+/// No time of day, one without an offset (a zone's offset depends on the day), an offset of 16 hours or more, which SQL does not have.
+pub fn time_with_offset(raw: &str, digits: u8) -> Result<(i64, i32), Fault> {
+    const OFFSET_BEYOND: i32 = 16 * 3600;
+    let text = text(raw)?;
+    let read = walls::time_of_day(text.as_bytes())
+        .and_then(|(second, micros, rest)| Some((second, micros, walls::offset(rest)??)));
+    let Some((second, micros, offset)) = read else {
+        let what = "a string that is no time with an offset of the form 23:59:59+01:00";
+        return Err(Fault::new(Reason::NotATime, what));
+    };
+    if offset.abs() >= OFFSET_BEYOND {
+        return Err(Fault::new(Reason::OutOfRange, "a time with an offset of 16 hours or more"));
+    }
+    Ok((cut(i64::from(second) * MICROS + micros, digits), offset))
+}
+
 /// `2026-11-30T23:59:59.123456` of microseconds since 1970-01-01, with this many digits of a second; none beyond the years 1 to 9999.
 pub fn written(micros: i64, digits: u8) -> Option<String> {
     let (second, rest) = (micros.div_euclid(MICROS), micros.rem_euclid(MICROS));

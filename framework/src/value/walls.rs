@@ -105,7 +105,7 @@ fn fraction(bytes: &[u8]) -> Option<(i64, &[u8])> {
 }
 
 /// Reads what may end a time: nothing, `Z`, or hours and minutes.
-fn offset(bytes: &[u8]) -> Option<Option<i32>> {
+pub(super) fn offset(bytes: &[u8]) -> Option<Option<i32>> {
     match bytes {
         [] => Some(None),
         [b'Z' | b'z'] => Some(Some(0)),

@@ -20,8 +20,8 @@ pub(crate) struct Books {
 }
 
 const SEQUENCES: &str = "
-    SELECT partition_id, sum(n)::bigint AS rows, count(*) AS different, min(seq) AS first, max(seq) AS last, (sum(cents) * 100)::bigint AS cents
-    FROM (SELECT partition_id, seq, count(*) AS n, sum(amount) AS cents FROM orders GROUP BY partition_id, seq) AS each
+    SELECT partition_id, sum(times)::bigint AS rows, count(*) AS different, min(seq) AS first, max(seq) AS last, (sum(amount) * 100)::bigint AS cents
+    FROM written
     GROUP BY partition_id ORDER BY partition_id";
 
 impl Books {
@@ -41,22 +41,27 @@ impl Books {
             let partition: i32 = row.get("partition_id");
             let [rows, distinct, first, last] =
                 ["rows", "different", "first", "last"].map(|name| row.get::<i64, _>(name));
-            let expected = contender.orders.of(partition);
+            let (good, end) = (contender.orders.good(partition), contender.orders.end(partition));
             books.rows += rows;
             books.cents.0 += row.get::<i64, _>("cents");
             different += distinct;
             seen.push(partition);
-            if (rows, distinct, first, last) != (expected, expected, 0, expected - 1) {
+            if (rows, distinct, first, last) != (good, good, 0, end - 1) {
                 books.broken.push(format!(
-                    "partition {partition}: {rows} rows, {distinct} different, {first}..={last} of {expected}"
+                    "partition {partition}: {rows} rows, {distinct} different, {first}..={last}, of {good} before {end}"
                 ));
             }
         }
         books
             .broken
             .extend((0..PARTITIONS).filter(|p| !seen.contains(p)).map(|p| format!("partition {p}: no row")));
-        books.missing = contender.orders.total() - different;
+        books.missing = contender.orders.total_good() - different;
         books.doubled = books.rows - different;
+        let bad = format!("SELECT count(*) FROM orders WHERE {}", contender.orders.is_bad());
+        match contender.integer(&bad).await {
+            0 => {}
+            bad => books.broken.push(format!("{bad} rows of bad orders")),
+        }
         books
     }
 

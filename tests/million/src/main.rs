@@ -1,13 +1,14 @@
-//! `million [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
+//! `million [--mode insert|upsert] [--bad] [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
 //! away meanwhile; and by two programs of the usual kind under the same damage, which must fail, or the run proves nothing.
 //!
-//! Exits 0 only if every row is in the table once, the damage was real, and both controls showed what they must.
+//! Exits 0 only if every row is in the table once, with `--bad` every bad order once among the dead letters, the damage was real, and both controls showed what they must.
 
 mod books;
 mod contender;
 mod control;
 mod damage;
 mod instances;
+mod letters;
 mod orders;
 mod throttle;
 
@@ -20,12 +21,20 @@ use oncesink_test_support::postgres::PostgresServer;
 use crate::books::Books;
 use crate::contender::{Arena, Contender, Kind};
 use crate::damage::Damage;
+use crate::letters::Letters;
+use crate::orders::Mode;
 
 #[derive(Parser)]
 struct Arguments {
     /// Leave the database running, and print where it is.
     #[arg(long)]
     keep: bool,
+    /// How rows are written.
+    #[arg(long, value_enum, default_value_t)]
+    mode: Mode,
+    /// One order in a hundred is bad, and has to be found once among the dead letters.
+    #[arg(long)]
+    bad: bool,
     /// Fewer orders, while working on this program.
     #[arg(long, default_value_t = 1_000_000)]
     rows: i64,
@@ -53,8 +62,9 @@ async fn run(arguments: &Arguments) -> ExitCode {
     // A broker's heap for a topic of 300 MB.
     let (kafka, postgres) =
         tokio::join!(KafkaCluster::start(KafkaOptions::one().heap_mb(192)), PostgresServer::start());
-    let orders = orders::produce(&kafka, arguments.rows).await;
-    let arena = Arena { kafka: kafka.bootstrap().to_owned(), postgres: postgres.url().to_owned(), orders };
+    let orders = orders::produce(&kafka, arguments.rows, arguments.bad).await;
+    let (brokers, url) = (kafka.bootstrap().to_owned(), postgres.url().to_owned());
+    let arena = Arena { kafka: brokers, postgres: url, orders, mode: arguments.mode };
 
     let naive = contend(&arena, Kind::Naive);
     let unfenced = contend(&arena, Kind::Unfenced);
@@ -65,7 +75,10 @@ async fn run(arguments: &Arguments) -> ExitCode {
     println!("control naive: {}", naive.books);
     println!("control unfenced: {}", unfenced.books);
     println!("result: {}", result.books);
-    let faults = faults(&naive, &unfenced, &result, arguments.rows);
+    if let Some(letters) = &result.letters {
+        println!("dead letters: {letters}");
+    }
+    let faults = faults(&naive, &unfenced, &result, orders.total_good());
     for fault in &faults {
         eprintln!("failed: {fault}");
     }
@@ -81,14 +94,20 @@ struct Outcome {
     /// Rows written twice before anything was frozen.
     doubled_by_kills: i64,
     books: Books,
+    /// With bad orders, of the command.
+    letters: Option<Letters>,
 }
 
 async fn contend(arena: &Arena, kind: Kind) -> Outcome {
     let contender = Contender::new(arena, kind).await;
     let (damage, doubled_by_kills) = damage::inflict(&contender).await;
     let books = Books::read(&contender).await;
+    let letters = match contender.orders.with_bad() && kind == Kind::Oncesink {
+        true => Some(Letters::read(&contender).await),
+        false => None,
+    };
     eprintln!("{kind}: {damage}; {books}");
-    Outcome { damage, doubled_by_kills, books }
+    Outcome { damage, doubled_by_kills, books, letters }
 }
 
 /// Everything that makes the run a failure, or void.
@@ -98,6 +117,8 @@ fn faults(naive: &Outcome, unfenced: &Outcome, result: &Outcome, rows: i64) -> V
         faults.extend(outcome.damage.shortcomings().into_iter().map(|short| format!("{name}: {short}")));
     }
     faults.extend(result.books.faults(rows).into_iter().map(|fault| format!("result: {fault}")));
+    let letters = result.letters.iter().flat_map(Letters::faults);
+    faults.extend(letters.map(|fault| format!("dead letters: {fault}")));
     let mut void = |holds: bool, what: &str| {
         if !holds {
             faults.push(format!("void: {what}"));

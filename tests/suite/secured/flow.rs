@@ -11,6 +11,10 @@ async fn rows_flow_once_from_sasl_ssl_into_tls_postgres() {
     stage.rig.produce(200).await;
     let (code, lines) = stage.rig.command(&["check"]).run(PATIENCE).await;
     assert_eq!(code, 0, "{lines:#?}");
+    let encrypted = |what: &str, says: &str| {
+        lines.iter().any(|line| line.text.starts_with(what) && line.text.contains(says))
+    };
+    assert!(encrypted("kafka ", "; TLS") && encrypted("target ", "; TLSv1."), "{lines:#?}");
     stage.rig.run_until_end().await;
     stage.rig.each_once().await;
 }

@@ -19,6 +19,7 @@ pub mod proxy;
 mod secured;
 mod servers;
 mod sockets;
+pub mod sqlite;
 pub mod tls;
 mod workdir;
 

@@ -5,14 +5,16 @@
 
 mod kind;
 mod read;
+mod types;
 
 use oncesink::Reason;
 use oncesink::plan::{self, Cell};
 use oncesink::sqlx::postgres::types::Oid;
 use oncesink::value::{Fault, Form};
 
-pub(crate) use kind::{Kind, NumericBounds};
+pub(crate) use kind::{IntervalBounds, IntervalField, Kind, NumericBounds};
 pub(crate) use read::{FINGERPRINTS, Needs, Present, fingerprints, read};
+pub(crate) use types::Type;
 
 use crate::value;
 
@@ -24,8 +26,8 @@ pub(crate) struct Table {
     pub(crate) name: String,
     /// All columns that are not dropped, in the table's order.
     pub(crate) columns: Vec<plan::Column>,
-    /// By column: its type, when this sink writes it.
-    pub(crate) kinds: Vec<Option<Kind>>,
+    /// By column: the type in which its values are sent.
+    pub(crate) types: Vec<Option<Type>>,
     /// Object id, and per column name, type, type modifier, nullability and generation.
     pub(crate) fingerprint: String,
     /// Row level security holds for our role: COPY is refused by the server, INSERT is not.
@@ -46,9 +48,14 @@ impl Table {
         format!("{}.{}", crate::quote::identifier(&self.schema), crate::quote::identifier(&self.name))
     }
 
-    /// The type of a column that is written.
-    pub(crate) fn kind(&self, column: usize) -> Option<Kind> {
-        self.kinds.get(column).copied().flatten()
+    /// The type of a column.
+    pub(crate) fn sort(&self, column: usize) -> Option<&Type> {
+        self.types.get(column).and_then(Option::as_ref)
+    }
+
+    /// The types of columns.
+    pub(crate) fn sorts<'t>(&'t self, columns: &'t [usize]) -> impl Iterator<Item = &'t Type> + 't {
+        columns.iter().filter_map(|index| self.sort(*index))
     }
 
     /// The names of columns.
@@ -67,15 +74,15 @@ impl plan::Table for Table {
     }
 
     fn encode(&self, column: usize, cell: Cell<'_>, form: &Form, out: &mut Vec<u8>) -> Result<(), Fault> {
-        match self.kind(column) {
-            Some(kind) => value::encode(kind, cell, form, out),
+        match self.sort(column) {
+            Some(sort) => value::encode(sort, cell, form, out),
             None => Err(Fault::new(Reason::WrongType, "a value")),
         }
     }
 
     fn key_form(&self, column: usize, encoded: &[u8], out: &mut Vec<u8>) {
-        match self.kind(column) {
-            Some(kind) => value::key_form(kind, encoded, out),
+        match self.sort(column) {
+            Some(sort) => value::key_form(sort, encoded, out),
             None => out.extend_from_slice(encoded),
         }
     }
@@ -84,7 +91,7 @@ impl plan::Table for Table {
         let table = plan::Table::display(self);
         for index in columns {
             let Some(column) = self.columns.get(*index) else { continue };
-            if !self.kind(*index).is_some_and(value::can_be_key) {
+            if !self.sort(*index).is_some_and(value::can_be_key) {
                 return Err(format!(
                     "key column {table}.{} is {}: two of its values can be equal and still differ, or it is not written at all",
                     column.name, column.type_name
@@ -128,12 +135,13 @@ impl plan::Table for Table {
 
     fn sql_state(&self, reason: Reason) -> Option<&'static str> {
         Some(match reason {
-            Reason::NullInNotNull | Reason::MissingField => "23502",
+            Reason::NullInNotNull | Reason::MissingField | Reason::NullInKey => "23502",
             Reason::TooLong => "22001",
             Reason::OutOfRange => "22003",
-            Reason::NullCharacter => "22021",
-            Reason::NotANumber => "22P02",
+            Reason::NullCharacter | Reason::InvalidUtf8 => "22021",
+            Reason::NotANumber | Reason::WrongType => "22P02",
             Reason::NotATime => "22007",
+            Reason::UnknownField => "42703",
             _ => return None,
         })
     }

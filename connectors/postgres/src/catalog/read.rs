@@ -7,7 +7,8 @@ use oncesink::sqlx::postgres::types::Oid;
 use oncesink::sqlx::{self, Row};
 use oncesink::{Failure, SinkError};
 
-use super::{Kind, Table};
+use super::Table;
+use super::types::Types;
 use crate::{quote, value};
 
 /// Every relation that a name could mean; names are bound, never spliced. Without a schema the session's search_path decides.
@@ -118,7 +119,7 @@ pub(crate) async fn read(
         schema: relation.try_get("schema")?,
         name: relation.try_get("name")?,
         columns: Vec::new(),
-        kinds: Vec::new(),
+        types: Vec::new(),
         fingerprint: String::new(),
         row_security: relation.try_get("row_security")?,
         may_stage: relation.try_get("may_stage")?,
@@ -128,8 +129,9 @@ pub(crate) async fn read(
     };
     refuse_unfit(&table, &relation, needs)?;
     let filled_by_trigger: bool = relation.try_get("filled")?;
+    let types = Types::read(tx, table.oid).await?;
     for row in sqlx::query(COLUMNS).bind(table.oid).fetch_all(tx.sql()).await? {
-        add_column(&mut table, &row, filled_by_trigger)?;
+        add_column(&mut table, &row, &types, filled_by_trigger)?;
     }
     for row in sqlx::query(UNIQUE).bind(table.oid).fetch_all(tx.sql()).await? {
         table.unique.push(row.try_get("columns")?);
@@ -254,13 +256,18 @@ fn refuse_forbidden(table: &Table, relation: &PgRow, needs: Needs) -> Result<(),
     ))
 }
 
-fn add_column(table: &mut Table, row: &PgRow, filled_by_trigger: bool) -> Result<(), sqlx::Error> {
+fn add_column(
+    table: &mut Table,
+    row: &PgRow,
+    types: &Types,
+    filled_by_trigger: bool,
+) -> Result<(), sqlx::Error> {
     let (generated, identity): (String, String) = (row.try_get("generated")?, row.try_get("identity")?);
     let type_oid: Oid = row.try_get("type_oid")?;
-    let kind = Kind::of(type_oid.0, row.try_get("modifier")?);
-    let takes = match kind {
+    let sort = types.of(type_oid.0, row.try_get("modifier")?);
+    let takes = match &sort {
         _ if !generated.is_empty() => Takes::Generated,
-        Some(kind) => value::takes(kind),
+        Some(sort) => value::takes(sort),
         None => Takes::Unsupported,
     };
     let not_null = row.try_get::<bool, _>("not_null")? && !filled_by_trigger;
@@ -269,7 +276,7 @@ fn add_column(table: &mut Table, row: &PgRow, filled_by_trigger: bool) -> Result
         table.loose.push(name.clone());
     }
     table.overriding |= identity == "a";
-    table.kinds.push(kind);
+    table.types.push(sort);
     table.columns.push(Column {
         name,
         type_name: row.try_get("type_name")?,

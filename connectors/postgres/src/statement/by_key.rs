@@ -4,9 +4,7 @@
 
 use oncesink::plan::{Chosen, Mode, Target};
 
-use super::array::{self, Arrays};
-use super::stage;
-use super::{Bound, Prepared, Statement};
+use super::{Bound, Prepared, Statement, array, stage};
 use crate::catalog::Table;
 use crate::quote;
 use crate::statement::insert::into;
@@ -20,21 +18,27 @@ pub(super) fn deletes(table: &Table, chosen: Chosen<'_>) -> Vec<Statement> {
         return Vec::new();
     }
     let columns = &chosen.group.columns;
-    let sql = match (columns.as_slice(), columns.first().and_then(|column| table.kind(*column))) {
-        ([column], Some(kind)) => {
-            let name = quote::list(table.names(&[*column]));
-            format!("DELETE FROM {} WHERE {name} = ANY ($1::{}[])", table.sql(), kind.sql())
-        }
-        _ => format!(
-            "DELETE FROM {} AS t USING {} AS k ({}) WHERE {}",
-            table.sql(),
-            array::unnest(table, columns),
-            quote::list(table.names(columns)),
-            same_key(table, columns, "k")
-        ),
-    };
     // One statement, however many keys: a key column is narrow.
-    array::chunks(table, chosen, columns, usize::MAX).map(|arrays| bound(sql.clone(), arrays)).collect()
+    let sources = array::arrays(table, chosen, columns, usize::MAX);
+    let delete =
+        |from: &str| match (columns.as_slice(), columns.first().and_then(|column| table.sort(*column))) {
+            ([column], Some(sort)) => {
+                let name = quote::list(table.names(&[*column]));
+                format!("DELETE FROM {} WHERE {name} = ANY ($1::{}[])", table.sql(), sort.sql)
+            }
+            _ => format!(
+                "DELETE FROM {} AS t USING {from} AS k ({}) WHERE {}",
+                table.sql(),
+                quote::list(table.names(columns)),
+                same_key(table, columns, "k")
+            ),
+        };
+    sources
+        .map(|source| {
+            let sql = delete(&source.from);
+            source.statement(sql)
+        })
+        .collect()
 }
 
 /// New rows, or the carried columns of those that are there; for `insert-ignore` new rows only.
@@ -58,17 +62,16 @@ pub(super) fn upsert(target: &Target<Table>, chosen: Chosen<'_>, statements: &mu
     if chosen.len() > UNNEST_ROWS_MAX && table.may_stage {
         let merge = |staged: &str| {
             let names = quote::list(table.names(columns));
-            format!("INSERT INTO {} SELECT {names} FROM {staged}{conflict}", into(table, columns))
+            format!("INSERT INTO {} SELECT {names} FROM {staged} AS k{conflict}", into(table, columns))
         };
         statements.push(stage::statement(table, chosen, merge));
         return;
     }
-    let sql = format!(
-        "INSERT INTO {} SELECT * FROM {}{conflict}",
-        into(table, columns),
-        array::unnest(table, columns)
-    );
-    statements.extend(array::usual(table, chosen, columns).map(|arrays| bound(sql.clone(), arrays)));
+    let into = into(table, columns);
+    statements.extend(array::usual(table, chosen, columns).map(|source| {
+        let sql = format!("INSERT INTO {into} SELECT * FROM {} AS k{conflict}", source.from);
+        source.statement(sql)
+    }));
 }
 
 fn on_conflict(target: &Target<Table>, columns: &[usize]) -> String {
@@ -89,16 +92,15 @@ fn on_conflict(target: &Target<Table>, columns: &[usize]) -> String {
 
 /// Which of these keys are there, by their place in the list; their rows are locked.
 pub(super) fn probe(table: &Table, key: &[usize], chosen: Chosen<'_>) -> Option<Statement> {
+    let source = array::arrays(table, chosen, key, usize::MAX).next()?;
     let sql = format!(
         "SELECT k.\"oncesink place\" FROM {} WITH ORDINALITY AS k ({}, \"oncesink place\") JOIN {} AS t ON {} FOR UPDATE OF t",
-        array::unnest(table, key),
+        source.from,
         quote::list(table.names(key)),
         table.sql(),
         same_key(table, key, "k")
     );
-    let arrays = array::chunks(table, chosen, key, usize::MAX).next()?;
-    let Statement::Bound(ask) = bound(sql, arrays) else { return None };
-    Some(Statement::Probe { ask, sources: chosen.sources.to_vec() })
+    Some(Statement::Probe { ask: source.bound(sql), sources: chosen.sources.to_vec() })
 }
 
 /// The carried columns of rows that are there.
@@ -121,8 +123,10 @@ pub(super) fn update(table: &Table, key: &[usize], chosen: Chosen<'_>, statement
         return;
     }
     let names = quote::list(table.names(columns));
-    let sql = update(&format!("{} AS k ({names})", array::unnest(table, columns)));
-    statements.extend(array::usual(table, chosen, columns).map(|arrays| bound(sql.clone(), arrays)));
+    statements.extend(array::usual(table, chosen, columns).map(|source| {
+        let sql = update(&format!("{} AS k ({names})", source.from));
+        source.statement(sql)
+    }));
 }
 
 /// Carried columns that a row that is there takes over: neither its key nor an identity.
@@ -145,9 +149,4 @@ fn same_key(table: &Table, key: &[usize], other: &str) -> String {
         format!("t.{name} = {other}.{name}")
     };
     table.names(key).map(same).collect::<Vec<_>>().join(" AND ")
-}
-
-fn bound(sql: String, arrays: Arrays) -> Statement {
-    let Arrays { parameters, bytes } = arrays;
-    Statement::Bound(Bound { sql, parameters, bytes, prepared: Prepared::Named })
 }

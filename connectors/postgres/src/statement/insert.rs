@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use oncesink::plan::{Changes, Chosen};
 
-use super::array::{self, Arrays};
-use super::{Bound, Parameter, Prepared, Statement};
-use crate::catalog::{Kind, Table};
+use super::{Bound, Parameter, Prepared, Statement, VALUES_PARAMETERS_MAX, VALUES_ROWS_MAX, array};
+use crate::catalog::{Table, Type};
 use crate::quote;
 
 /// What a binary COPY begins with: signature, no flags, no extension (Postgres documentation, COPY, "Binary Format").
@@ -17,10 +16,6 @@ const COPY_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
 const UNNEST_ROWS_MAX: usize = 200;
 /// Beyond this many groups in a batch, all rows of the table go by VALUES.
 const GROUPS_MAX: usize = 16;
-/// Rows of one VALUES statement.
-const VALUES_ROWS_MAX: usize = 500;
-/// Parameters of one VALUES statement; the protocol counts them in 16 bits.
-const VALUES_PARAMETERS_MAX: usize = 32_000;
 
 pub(super) fn plan(table: &Table, changes: &Changes, statements: &mut Vec<Statement>) {
     let groups: Vec<Chosen<'_>> = changes.groups().collect();
@@ -39,15 +34,11 @@ pub(super) fn plan(table: &Table, changes: &Changes, statements: &mut Vec<Statem
             );
             statements.push(Statement::Copy { sql, bytes: copy_bytes(chosen) });
         } else {
-            let sql = format!(
-                "INSERT INTO {} SELECT * FROM {}",
-                into(table, columns),
-                array::unnest(table, columns)
-            );
-            for Arrays { parameters, bytes } in array::usual(table, chosen, columns) {
-                let prepared = Prepared::Named;
-                statements.push(Statement::Bound(Bound { sql: sql.clone(), parameters, bytes, prepared }));
-            }
+            let into = into(table, columns);
+            statements.extend(array::usual(table, chosen, columns).map(|source| {
+                let sql = format!("INSERT INTO {into} SELECT * FROM {} AS k", source.from);
+                source.statement(sql)
+            }));
         }
     }
 }
@@ -120,8 +111,8 @@ impl Values {
             if nth > 0 {
                 self.sql.push_str(", ");
             }
-            match (carried.next_if(|(index, _)| *index == column), table.kind(*column)) {
-                (Some((_, cell)), Some(kind)) => self.parameter(kind, cell),
+            match (carried.next_if(|(index, _)| *index == column), table.sort(*column)) {
+                (Some((_, cell)), Some(sort)) => self.parameter(sort, cell),
                 _ => self.sql.push_str("DEFAULT"),
             }
         }
@@ -129,13 +120,13 @@ impl Values {
         self.rows += 1;
     }
 
-    fn parameter(&mut self, kind: Kind, value: Option<&[u8]>) {
+    fn parameter(&mut self, sort: &Type, value: Option<&[u8]>) {
         let start = self.bytes.len();
         let value = value.map(|value| {
             self.bytes.extend_from_slice(value);
             start..self.bytes.len()
         });
-        self.parameters.push(Parameter { oid: kind.oid(), value });
+        self.parameters.push(Parameter { oid: sort.oid, value });
         // Writing to a String cannot fail.
         let _ = write!(self.sql, "${}", self.parameters.len());
     }

@@ -1,6 +1,6 @@
 //! From encoded rows to statements: binary COPY for many rows, UNNEST for few, a staging table where rows are written by key.
 //!
-//! Invariant: the text of a statement is made of quoted catalog names, names of built-in types and parameter numbers, of nothing else. Rows that are there are
+//! Invariant: the text of a statement is made of quoted catalog names, of tables and types, and of parameter numbers, of nothing else. Rows that are there are
 //! changed in place: nothing is ever deleted and copied anew, so that columns that no record carries keep their values and child rows stay.
 
 mod array;
@@ -16,6 +16,10 @@ use crate::catalog::Table;
 
 /// Rows of one UNNEST: longer arrays were slower.
 const UNNEST_CHUNK: usize = 1000;
+/// Rows of one list of VALUES.
+const VALUES_ROWS_MAX: usize = 500;
+/// Parameters of one list of VALUES; the protocol counts them in 16 bits.
+const VALUES_PARAMETERS_MAX: usize = 32_000;
 
 /// One statement, ready to be sent.
 #[derive(Debug)]

@@ -6,18 +6,26 @@ use oncesink::plan::Chosen;
 
 use super::Statement;
 use super::insert::copy_bytes;
-use crate::catalog::Table;
+use crate::catalog::{Kind, Table};
 use crate::quote;
 
-/// Stages rows; `merge` makes the statement that takes them from the table of this name.
+/// Stages rows; `merge` makes the statement that takes them from this source. Lengths and scales are the target's to apply, as for parameters. Labels of enums
+/// are staged as text: a table of ours must not stand in the way of whoever drops the type.
 pub(super) fn statement(table: &Table, chosen: Chosen<'_>, merge: impl FnOnce(&str) -> String) -> Statement {
     let columns = &chosen.group.columns;
     let staged = format!("pg_temp.{}", quote::identifier(&name(table, columns)));
-    let described: Vec<String> = columns
-        .iter()
-        .filter_map(|index| table.columns.get(*index))
-        .map(|column| format!("{} {}", quote::identifier(&column.name), column.type_name))
-        .collect();
+    let (mut described, mut selected, mut cast) = (Vec::new(), Vec::new(), false);
+    for (name, sort) in table.names(columns).map(quote::identifier).zip(table.sorts(columns)) {
+        if sort.kind == Kind::Label && sort.element.is_none() {
+            described.push(format!("{name} pg_catalog.text"));
+            selected.push(format!("{name}::{} AS {name}", sort.sql));
+            cast = true;
+        } else {
+            described.push(format!("{name} {}", sort.sql));
+            selected.push(name);
+        }
+    }
+    let from = if cast { format!("(SELECT {} FROM {staged})", selected.join(", ")) } else { staged.clone() };
     Statement::Staged {
         create: format!(
             "CREATE TEMPORARY TABLE IF NOT EXISTS {staged} ({}) ON COMMIT DELETE ROWS",
@@ -25,7 +33,7 @@ pub(super) fn statement(table: &Table, chosen: Chosen<'_>, merge: impl FnOnce(&s
         ),
         copy: format!("COPY {staged} ({}) FROM STDIN (FORMAT binary)", quote::list(table.names(columns))),
         bytes: copy_bytes(chosen),
-        merge: merge(&staged),
+        merge: merge(&from),
     }
 }
 

@@ -12,7 +12,7 @@ fn bytes(kind: Kind, raw: &str) -> Result<Vec<u8>, Reason> {
 fn with_zone(kind: Kind, zone: Option<&str>, raw: &str) -> Result<Vec<u8>, Reason> {
     let form = Form { reading: None, zone: zone.map(|name| Zone::find(name).unwrap()) };
     let mut out = Vec::new();
-    encode(kind, Cell::Json(raw), &form, &mut out).map(|()| out).map_err(|fault| fault.reason)
+    scalar(kind, raw, &form, &mut out).map(|()| out).map_err(|fault| fault.reason)
 }
 
 fn check<T: Into<i128> + Copy + std::fmt::Debug>(kind: Kind, table: &[(&str, Result<T, Reason>)]) {

@@ -132,17 +132,22 @@ impl Sqlite {
 
     /// A transaction of our own that writes, on a new session.
     async fn control(&self) -> Result<Control, Failure> {
-        Control::writing(self.open(self.patience, false).await?, Arc::clone(&self.names)).await
+        self.writing(self.patience, false).await
     }
 
     /// The same with more patience for the write lock, for what people order.
     async fn patient(&self) -> Result<Control, Failure> {
-        Control::writing(self.open(VERB_PATIENCE, false).await?, Arc::clone(&self.names)).await
+        self.writing(VERB_PATIENCE, false).await
     }
 
     /// The same, in a file that may not be there yet.
     async fn making(&self) -> Result<Control, Failure> {
-        Control::writing(self.open(MIGRATION_PATIENCE, true).await?, Arc::clone(&self.names)).await
+        self.writing(MIGRATION_PATIENCE, true).await
+    }
+
+    async fn writing(&self, lock: Duration, create: bool) -> Result<Control, Failure> {
+        let session = self.open(lock, create).await?;
+        Control::writing(session, Arc::clone(&self.names)).await.map_err(|failure| self.held(failure))
     }
 
     /// A look of our own: one snapshot, on the spare session if that still answers.
@@ -161,7 +166,21 @@ impl Sqlite {
         *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
     }
 
-    /// Says who holds the write lock, now and then.
+    /// Says of a lock that was not to be had who has it.
+    fn held(&self, mut failure: Failure) -> Failure {
+        if is_busy(&failure) {
+            failure.message = format!("{}: held by {}", failure.message, self.holder());
+        }
+        failure
+    }
+
+    fn holder(&self) -> String {
+        holder::write_lock_holder(&self.path)
+            .or_else(|| lock::holder(&self.path))
+            .unwrap_or_else(|| "an unknown process".to_owned())
+    }
+
+    /// Says who holds the write lock and does not let go, now and then.
     fn name_holder(&self) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if named.is_some_and(|named| named.elapsed() < NAME_AGAIN) {
@@ -169,18 +188,11 @@ impl Sqlite {
         }
         *named = Some(Instant::now());
         drop(named);
-        tracing::warn!("{}", self.held());
-    }
-
-    /// Who holds the write lock, and what helps.
-    fn held(&self) -> String {
-        let path = self.path.display();
-        let holder = holder::write_lock_holder(&self.path)
-            .or_else(|| lock::holder(&self.path))
-            .unwrap_or_else(|| "an unknown process".to_owned());
-        format!(
-            "{path}: {holder} holds the write lock of the file and does not let go; it is waited for. End its transaction, or the process if it hangs"
-        )
+        tracing::warn!(
+            "{}: {} holds the write lock and does not let go; it is waited for. End its transaction, or the process if it hangs",
+            self.path.display(),
+            self.holder()
+        );
     }
 }
 
@@ -240,7 +252,7 @@ impl Store for Sqlite {
     }
 
     async fn begin(&self, session: Session) -> Result<Tx, Failure> {
-        tx::begin(session, Arc::clone(&self.names)).await
+        tx::begin(session, Arc::clone(&self.names)).await.map_err(|failure| self.held(failure))
     }
 
     async fn advance(&self, tx: &mut Tx, steps: &[Step]) -> Result<Vec<bool>, Failure> {

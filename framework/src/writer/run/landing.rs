@@ -139,9 +139,10 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
-    /// One line when trouble of a kind begins, none per attempt. A new answer of the server is another kind: what began as an outage may go on as a refusal.
+    /// One line when trouble of a kind begins, none per attempt. Another answer of the server is another kind: what began as an outage may go on as a
+    /// refusal, which a person must mend.
     pub(super) fn ill(&mut self, failure: &Failure) {
-        let kind = (failure.class, failure.sql_state.clone());
+        let kind = (failure.class, failure.refused, failure.sql_state.clone());
         let (_, said) = self.trouble.get_or_insert_with(|| (Instant::now(), Vec::new()));
         if !said.contains(&kind) {
             tracing::warn!(class = failure.class.label(), "{failure}; rolled back, trying again");
@@ -152,7 +153,7 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     pub(super) fn well(&mut self) {
         if let Some((since, said)) = self.trouble.take() {
             tracing::info!(
-                class = said.last().map(|(class, _)| class.label()),
+                class = said.last().map(|(class, ..)| class.label()),
                 "committing again after {:.1} s",
                 since.elapsed().as_secs_f64()
             );

@@ -153,6 +153,7 @@ async fn each_problem_names_the_object_and_what_helps() {
         format!("Run: GRANT INSERT, UPDATE ON \"{schema}\".\"kafka_offsets\" TO \"{role}\""),
         format!("{schema}.oncesink_topics is UNLOGGED"),
         format!("Run: GRANT INSERT ON \"{schema}\".\"oncesink_events\" TO \"{role}\""),
+        format!("Run: GRANT INSERT, UPDATE ON \"{schema}\".\"oncesink_dead_letters\" TO \"{role}\""),
     ];
     assert_eq!(found.problems.len(), expected.len(), "{found:?}");
     for (problem, expected) in found.problems.iter().zip(expected) {

@@ -62,7 +62,7 @@ async fn a_topic_that_does_not_exist_yet_begins_at_its_beginning_later() {
 async fn racing_first_claims_agree_on_one_start() {
     let bench = Bench::new("register_race").await;
     let racers = (0..8).map(|racer| {
-        let (store, identity) = (bench.store(), bench.identity(&racer.to_string()));
+        let (store, identity) = (bench.patient_store(), bench.identity(&racer.to_string()));
         tokio::spawn(async move { store.register(&identity, &starts("t", 50, 1000 + racer)).await })
     });
     for racer in futures_util::future::join_all(racers).await {

@@ -1,14 +1,8 @@
 //! Claims: who owns a row, what is compared before anything is raised.
 
-use std::time::Duration;
-
 use oncesink::store::{Claim, Store, TopicIdentity, Wanted};
-use oncesink_test_support::eventually;
 
 use super::{Bench, claimed, step, topic, wanted};
-
-/// How long a test waits for what takes at most a few seconds.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn the_second_owner_claims_from_where_the_first_one_stands() {
@@ -28,56 +22,6 @@ async fn the_second_owner_claims_from_where_the_first_one_stands() {
     assert_ne!(two.fence.token, one.fence.token);
     // The other partition was not touched by any of this.
     assert_eq!(bench.stands(1).await, (0, 10));
-}
-
-#[tokio::test]
-async fn a_held_row_is_busy_and_the_free_ones_are_claimed() {
-    let bench = Bench::registered("claim_busy", 3).await;
-    let store = bench.store();
-    let mut holder = bench.schema.connection().await;
-    sqlx::raw_sql("BEGIN; SELECT FROM kafka_offsets WHERE partition_id = 1 FOR UPDATE")
-        .execute(&mut holder)
-        .await
-        .unwrap();
-    let all: Vec<_> = (0..3).map(|partition| wanted("t", partition)).collect();
-    let claims = store.claim(&bench.identity("a"), &all).await.unwrap();
-    assert_eq!(claims[1], Claim::Busy);
-    assert_eq!((claimed(&claims[0]).fence.epoch, claimed(&claims[2]).fence.epoch), (1, 1));
-    assert_ne!(claimed(&claims[0]).fence.token, claimed(&claims[2]).fence.token);
-
-    // Alone it waits, up to the lock timeout, and touches nothing.
-    let alone = store.claim_waiting(&bench.identity("a"), &all[1], false).await.unwrap();
-    assert_eq!(alone, Claim::Busy);
-    sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
-    let alone = store.claim_waiting(&bench.identity("a"), &all[1], false).await.unwrap();
-    assert_eq!(claimed(&alone).fence.epoch, 1);
-}
-
-#[tokio::test]
-async fn a_claim_waits_for_the_transaction_under_way_and_finds_where_it_ended() {
-    let bench = Bench::registered("claim_waits", 1).await;
-    let (first, second) = (bench.store(), bench.store());
-    let owner = bench.claim(&first, 0).await;
-    let mut tx = first.begin(first.connect().await.unwrap()).await.unwrap();
-    first.advance(&mut tx, &[step(0, owner.fence, 10, 15)]).await.unwrap();
-    let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(tx.sql()).await.unwrap();
-    first.guard(&mut tx).await.unwrap();
-
-    let (identity, want) = (bench.identity("b"), wanted("t", 0));
-    let claiming = eventually(DEADLINE, || async {
-        // Busy when its lock timeout was shorter than the wait.
-        let claim = second.claim_waiting(&identity, &want, false).await.unwrap();
-        (claim != Claim::Busy).then_some(claim)
-    });
-    let committing = async {
-        let blocked =
-            format!("SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
-        eventually(DEADLINE, || async { (bench.schema.value::<i64>(&blocked).await > 0).then_some(()) })
-            .await;
-        first.commit(tx).await.map_err(|_| "commit").unwrap();
-    };
-    let (claim, ()) = tokio::join!(claiming, committing);
-    assert_eq!((claimed(&claim).offset, claimed(&claim).fence.epoch), (15, 2));
 }
 
 #[tokio::test]

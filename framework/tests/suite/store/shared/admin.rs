@@ -39,6 +39,7 @@ async fn skip_leaves_out_one_record_and_fences_the_owner() {
     for step in steps {
         assert_eq!(store.advance(&mut tx, &[step]).await.unwrap(), [false]);
     }
+    store.rollback(tx).await.unwrap();
     refusal(store.skip(&TopicPartition::new("t", 9), 0, "no such place").await);
 }
 
@@ -95,6 +96,7 @@ async fn reset_of_one_partition_goes_back_with_an_event() {
     assert_eq!(bench.events().await, ["reset"]);
     let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
     assert_eq!(store.advance(&mut tx, &[step(0, owner.fence, 3, 4)]).await.unwrap(), [false]);
+    store.rollback(tx).await.unwrap();
     // The identity is taken over, so that the new cluster's claim is welcome.
     let mut identity = bench.identity("n");
     identity.cluster_id = "cluster-2".into();

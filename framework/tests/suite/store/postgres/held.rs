@@ -1,61 +1,66 @@
-//! Settling a transaction in doubt: every verdict, again, and against the old session.
+//! Rows that a session holds: claims wait for them one by one, and a settle waits for its own old session.
 
 use std::time::Duration;
 
-use oncesink::store::{Settled, Store};
+use oncesink::store::{Claim, Settled, Store};
 use oncesink_test_support::eventually;
 use oncesink_test_support::proxy::{Cut, Proxy};
 use sqlx::Executor;
 use uuid::Uuid;
 
-use super::{Bench, step};
+use super::{Bench, claimed, step, wanted};
 
 /// How long a test waits for what takes at most a few seconds.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn every_verdict_and_again() {
-    let bench = Bench::registered("settle_all", 4).await;
+async fn a_held_row_is_busy_and_the_free_ones_are_claimed() {
+    let bench = Bench::registered("claim_busy", 3).await;
     let store = bench.store();
-    let mut steps = Vec::new();
-    for partition in 0..4 {
-        steps.push(step(partition, bench.claim(&store, partition).await.fence, 10, 15));
-    }
-    bench.schema.execute("UPDATE kafka_offsets SET last_offset = 15 WHERE partition_id = 0").await;
-    bench.claim(&bench.store(), 2).await;
-    bench.schema.execute("DELETE FROM kafka_offsets WHERE partition_id = 3").await;
+    let mut holder = bench.schema.connection().await;
+    sqlx::raw_sql("BEGIN; SELECT FROM kafka_offsets WHERE partition_id = 1 FOR UPDATE")
+        .execute(&mut holder)
+        .await
+        .unwrap();
+    let all: Vec<_> = (0..3).map(|partition| wanted("t", partition)).collect();
+    let claims = store.claim(&bench.identity("a"), &all).await.unwrap();
+    assert_eq!(claims[1], Claim::Busy);
+    assert_eq!((claimed(&claims[0]).fence.epoch, claimed(&claims[2]).fence.epoch), (1, 1));
+    assert_ne!(claimed(&claims[0]).fence.token, claimed(&claims[2]).fence.token);
 
-    let token = Uuid::new_v4();
-    let verdicts = store.settle(&steps, token).await.unwrap();
-    let mine = |offset| Settled::Mine { offset, fence: oncesink::store::Fence { epoch: 2, token } };
-    assert_eq!(verdicts, [mine(15), mine(10), Settled::Fenced, Settled::Fenced]);
-    assert_eq!(store.settle(&steps, token).await.unwrap(), verdicts);
-    assert_eq!(bench.stands(0).await, (2, 15));
-    // The old fence is worth nothing any more, the new one is.
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
-    let fence = oncesink::store::Fence { epoch: 2, token };
-    let again = [step(0, fence, 15, 16), steps[1].clone()];
-    assert_eq!(store.advance(&mut tx, &again).await.unwrap(), [true, false]);
+    // Alone it waits, up to the lock timeout, and touches nothing.
+    let alone = store.claim_waiting(&bench.identity("a"), &all[1], false).await.unwrap();
+    assert_eq!(alone, Claim::Busy);
+    sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+    let alone = store.claim_waiting(&bench.identity("a"), &all[1], false).await.unwrap();
+    assert_eq!(claimed(&alone).fence.epoch, 1);
 }
 
 #[tokio::test]
-async fn a_rewound_row_that_is_mine_is_told_as_it_stands() {
-    let bench = Bench::registered("settle_rewound", 1).await;
-    let store = bench.store();
-    let fence = bench.claim(&store, 0).await.fence;
-    bench
-        .schema
-        .execute(&format!(
-            "BEGIN;
-             INSERT INTO oncesink_events (who, consumer_group, topic, partition_id, kind, reason)
-             VALUES ('test', '{}', 't', 0, 'rewound', 'as after a failover');
-             UPDATE kafka_offsets SET last_offset = 4;
-             COMMIT",
-            bench.group
-        ))
-        .await;
-    let verdicts = store.settle(&[step(0, fence, 10, 15)], Uuid::new_v4()).await.unwrap();
-    assert!(matches!(verdicts[0], Settled::Mine { offset: 4, .. }), "{verdicts:?}");
+async fn a_claim_waits_for_the_transaction_under_way_and_finds_where_it_ended() {
+    let bench = Bench::registered("claim_waits", 1).await;
+    let (first, second) = (bench.store(), bench.store());
+    let owner = bench.claim(&first, 0).await;
+    let mut tx = first.begin(first.connect().await.unwrap()).await.unwrap();
+    first.advance(&mut tx, &[step(0, owner.fence, 10, 15)]).await.unwrap();
+    let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(tx.sql()).await.unwrap();
+    first.guard(&mut tx).await.unwrap();
+
+    let (identity, want) = (bench.identity("b"), wanted("t", 0));
+    let claiming = eventually(DEADLINE, || async {
+        // Busy when its lock timeout was shorter than the wait.
+        let claim = second.claim_waiting(&identity, &want, false).await.unwrap();
+        (claim != Claim::Busy).then_some(claim)
+    });
+    let committing = async {
+        let blocked =
+            format!("SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY(pg_blocking_pids(pid))");
+        eventually(DEADLINE, || async { (bench.schema.value::<i64>(&blocked).await > 0).then_some(()) })
+            .await;
+        first.commit(tx).await.map_err(|_| "commit").unwrap();
+    };
+    let (claim, ()) = tokio::join!(claiming, committing);
+    assert_eq!((claimed(&claim).offset, claimed(&claim).fence.epoch), (15, 2));
 }
 
 #[tokio::test]
