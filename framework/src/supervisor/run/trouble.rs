@@ -79,6 +79,8 @@ impl<S: Store> Supervisor<S> {
         };
         let Some(claim) = self.partitions.get(&place).map(|partition| partition.claim) else { return };
         let current = self.claimer.current.clone();
+        // A halt in the middle of a claim has a number of its own.
+        current.set(&place, claim);
         tokio::spawn(async move {
             let mut attempts = 0;
             // `resume` looks for it. Under another fence nothing is written.
