@@ -45,7 +45,7 @@ pub(crate) fn at(sink: &SinkSection, failure: oncesink::Failure) -> Failed {
         Some("SQLITE_ERROR") => failure.message.contains("no such table"),
         _ => false,
     };
-    let remedy = no_table.then(|| format!(". Run: {}", remedy::command("migrate"))).unwrap_or_default();
+    let remedy = if no_table { format!(". Run: {}", remedy::command("migrate")) } else { String::new() };
     Failed::preflight(format!("{}: {}: {failure}{remedy}", sink.name, sink.target.shown()))
 }
 
