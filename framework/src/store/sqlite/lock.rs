@@ -53,7 +53,7 @@ fn myself() -> String {
 pub(super) fn acquire(database: &Path) -> Result<Arc<ProcessLock>, Failure> {
     let path = std::fs::canonicalize(database).map_err(|error| {
         Failure::fatal(format!(
-            "{}: {error}. To make the file, run: {}",
+            "{}: {error}. Run: {}, which makes the file",
             database.display(),
             crate::remedy::command("migrate")
         ))

@@ -125,7 +125,7 @@ pub(super) async fn open(opening: &Opening<'_>) -> Result<Session, Failure> {
     let path = opening.path;
     if !opening.create && !path.exists() {
         return Err(Failure::fatal(format!(
-            "{}: there is no such file. To make it, run: {}",
+            "{}: there is no such file. Run: {}, which makes it",
             path.display(),
             crate::remedy::command("migrate")
         )));
