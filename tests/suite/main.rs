@@ -6,9 +6,11 @@
 mod architecture;
 mod attack;
 mod basics;
+mod behaviour;
 mod cases;
 mod command;
 mod dead_letters;
+mod demo;
 mod example;
 mod faults;
 mod logs;
@@ -20,4 +22,5 @@ mod rig;
 mod scrape;
 mod secrets;
 mod secured;
+mod sqlite;
 mod startup;

@@ -4,6 +4,8 @@
 //! Invariants: each question blocks a thread of the pool for that purpose, never the caller, and no longer than its timeout; offsets are read with a named
 //! isolation level. A client that keeps answering "unknown partition" is replaced: one was seen to do so for minutes after a broker had come back.
 
+mod sample;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -339,9 +341,12 @@ fn all_topics(client: &Client) -> Result<Vec<(String, i32)>, AdminError> {
 }
 
 fn create(properties: &BTreeMap<String, String>) -> Result<Client, ClientError> {
-    let config = config(properties);
+    client_of(&config(properties))
+}
+
+fn client_of(config: &ClientConfig) -> Result<Client, ClientError> {
     // Before librdkafka looks, which names neither file nor cause.
-    if let Some(flaw) = trouble::flaw_of_files(&config) {
+    if let Some(flaw) = trouble::flaw_of_files(config) {
         return Err(ClientError(flaw));
     }
     config.create_with_context(Listener::default()).map_err(|error| ClientError::new(&error))

@@ -59,6 +59,11 @@ async fn the_file() {
             &[("table = \"@t\"", "mode = \"newer-wins\"")],
             &["oncesink.toml:16: ", "mode", "planned"],
         ),
+        wrong(
+            "a mode without its key",
+            &[("table = \"@t\"", "mode = \"upsert\"")],
+            &["oncesink.toml:15: ", "key = [\"id\"]"],
+        ),
     ];
     super::all("file", rows).await;
 }
