@@ -11,10 +11,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[command(name = "oncesink", version, max_term_width = 110)]
 pub(crate) struct Arguments {
     /// The configuration file
-    #[arg(long, global = true, value_name = "FILE", default_value = "oncesink.toml")]
+    #[arg(long, global = true, value_name = "FILE", default_value = oncesink::remedy::DEFAULT_CONFIG)]
     pub(crate) config: PathBuf,
 
-    /// Print for machines
+    /// Print for machines: one JSON object on standard output, and with `run` a JSON object a line in the log, also on a terminal
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -29,6 +29,12 @@ pub(crate) enum Verb {
         /// Stop when what is in the topics now has been stored
         #[arg(long)]
         until_end: bool,
+    },
+    /// Show the configuration that is in force
+    Config {
+        /// Defaults filled in, the environment laid over the file, secrets as ***, each value with where it came from; as a file that could be read again
+        #[arg(long, required = true)]
+        resolved: bool,
     },
     /// Look at Kafka, the target and the offsets as `run` does at its start, and change nothing
     Check,
@@ -231,6 +237,8 @@ mod tests {
             "oncesink --config a.toml run --until-end",
             "oncesink run --until-end --json --config a.toml",
             "oncesink check --json",
+            "oncesink config --resolved",
+            "oncesink config --resolved --json",
             "oncesink demo",
             "oncesink demo --orders 3000 --kills 5",
             "oncesink demo query x",
@@ -256,6 +264,7 @@ mod tests {
         for line in [
             "oncesink",
             "oncesink rnu",
+            "oncesink config",
             "oncesink demo --kills 4",
             "oncesink demo query",
             "oncesink preview --limit 0",

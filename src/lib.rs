@@ -74,15 +74,21 @@ impl Command {
     }
 
     fn execute(self, arguments: Arguments) -> Result<Exit, Failed> {
-        logging::start()?;
         let Arguments { config: path, json, verb } = arguments;
         if let Verb::Demo(demo) = &verb {
             return demo::run(demo, Output { json });
         }
+        // Of the other verbs it is the result that is JSON; a sink that runs has no other output than its log.
+        logging::start(json && matches!(verb, Verb::Run { .. }))?;
         let kinds = self.registry.kinds();
         let known = Known { kafka: &Librdkafka, kinds: &kinds };
-        let config = Config::load(&path, &Environment::process(), &known)?;
+        oncesink::remedy::name_config(&path);
+        let environment = Environment::process();
+        let config = Config::load(&path, &environment, &known)?;
         self.registry.check(&config)?;
+        if let Verb::Config { resolved: _ } = verb {
+            return verbs::config::run(&path, &environment, &known, Output { json });
+        }
         let context = Context { config, registry: self.registry, output: Output { json } };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -98,6 +104,8 @@ async fn verb_of(context: Context, verb: Verb) -> Result<Exit, Failed> {
         Verb::Demo(demo) => demo::run(&demo, context.output),
         Verb::Run { until_end } => verbs::run::run(context, until_end).await,
         Verb::Check => verbs::check::run(&context).await,
+        // Shown before anything is made that could contact somebody.
+        Verb::Config { .. } => Ok(Exit::Done),
         Verb::Migrate(migrate) => verbs::migrate::run(&context, &migrate).await,
         Verb::Preview(preview) => verbs::preview::run(&context, &preview).await,
         Verb::Status => verbs::status::run(&context).await,

@@ -1,4 +1,4 @@
-//! Logs on standard error: for people on a terminal, one JSON object a line otherwise.
+//! Logs on standard error: for people on a terminal, one JSON object a line otherwise, and under `run --json`.
 //!
 //! Must not: let another crate's debug lines in, which may hold parameters of statements.
 
@@ -19,15 +19,15 @@ const VARIABLES: [&str; 2] = ["ONCESINK_LOG", "RUST_LOG"];
 /// What others say only when something is wrong; a directive for the same target that comes later wins.
 const OTHERS: &str = "librdkafka=warn,rdkafka=warn,sqlx=warn,hyper=warn,hyper_util=warn,axum=warn";
 
-/// Begins to log. A second call, in one process, changes nothing.
-pub(crate) fn start() -> Result<(), Failed> {
+/// Begins to log, in JSON whoever looks on when `json` is set. A second call, in one process, changes nothing.
+pub(crate) fn start(json: bool) -> Result<(), Failed> {
     let (name, directives) = VARIABLES
         .into_iter()
         .find_map(|name| Some((name, std::env::var(name).ok().filter(|text| !text.is_empty())?)))
         .unwrap_or((VARIABLES[0], "info".to_owned()));
     let filter = filter(&directives).map_err(|error| Failed::configuration(format!("{name}: {error}")))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let started = if std::io::stderr().is_terminal() {
+    let started = if std::io::stderr().is_terminal() && !json {
         builder.event_format(ForPeople).try_init()
     } else {
         builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init()

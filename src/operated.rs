@@ -1,7 +1,7 @@
 //! What the command asks of a store beside what the runtime asks: tables made, looked at, and moved by a person's word.
 
 use async_trait::async_trait;
-use oncesink::config::{Secret, SinkSection};
+use oncesink::config::SinkSection;
 use oncesink::postgres::{Postgres, PostgresConfig};
 use oncesink::sqlite::{Sqlite, SqliteConfig};
 use oncesink::store::Store;
@@ -64,9 +64,8 @@ impl Operated for Postgres {
     }
 
     fn of(sink: &SinkSection, group: &str, who: &str) -> Result<Self, Failure> {
-        let read = |secret: &Secret| secret.current().map_err(Failure::fatal);
-        let mut config = PostgresConfig::new(read(&sink.target.url)?).with_offsets(&sink.target.offsets);
-        config.password = sink.target.password.as_ref().map(read).transpose()?;
+        let mut config = PostgresConfig::new(sink.target.url.clone()).with_offsets(&sink.target.offsets);
+        config.password.clone_from(&sink.target.password);
         config.timeouts.statement = sink.timeout;
         Ok(Self::new(config, group)?.acting_as(who))
     }

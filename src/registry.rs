@@ -76,8 +76,13 @@ pub(crate) trait AnyKind: Send + Sync {
     /// What `run` does before it consumes anything, without waiting for what does not answer.
     async fn rehearse(&self, kafka: &KafkaSection, sink: &SinkSection, who: &str) -> Result<(), Failure>;
 
-    /// Opens the sink in a transaction that is rolled back, and says where each topic's rows would go.
-    async fn targets(&self, sink: &SinkSection, who: &str) -> Result<Vec<(Arc<str>, String)>, SinkError>;
+    /// Opens the sink in a transaction that is rolled back, and says where each of these topics' rows would go.
+    async fn targets(
+        &self,
+        sink: &SinkSection,
+        topics: &[Arc<str>],
+        who: &str,
+    ) -> Result<Vec<(Arc<str>, String)>, SinkError>;
 
     /// Opens the sink for one topic in the same way, and says what records of it would become.
     async fn preview(
@@ -145,15 +150,20 @@ impl<S: Operated, K: Sink<S>> AnyKind for Typed<S, K> {
         oncesink::check::<S, K>(&settings, &store, &config_of::<S, K>(sink), false).await.map(drop)
     }
 
-    async fn targets(&self, sink: &SinkSection, who: &str) -> Result<Vec<(Arc<str>, String)>, SinkError> {
+    async fn targets(
+        &self,
+        sink: &SinkSection,
+        topics: &[Arc<str>],
+        who: &str,
+    ) -> Result<Vec<(Arc<str>, String)>, SinkError> {
         let config = sink.sink_config::<K::Config>().map_err(|error| Failure::fatal(error.to_string()))?;
         let store = S::of(sink, &sink.group, who)?;
         let session = store.connect().await?;
         let mut tx = store.begin(session).await?;
-        let opened = K::open(config, &sink.topics, &mut tx).await;
-        let targets = opened.map(|opened| {
-            sink.topics.iter().map(|topic| (topic.as_str().into(), opened.target(topic))).collect()
-        });
+        let names: Vec<String> = topics.iter().map(|topic| topic.to_string()).collect();
+        let opened = K::open(config, &names, &mut tx).await;
+        let targets = opened
+            .map(|opened| topics.iter().map(|topic| (Arc::clone(topic), opened.target(topic))).collect());
         store.rollback(tx).await;
         targets
     }

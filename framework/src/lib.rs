@@ -8,7 +8,10 @@ pub mod kafka;
 pub mod metrics;
 pub mod position;
 
+mod topics;
+pub use topics::{Pattern, Topics};
 mod record;
+pub mod remedy;
 pub use record::{Headers, Record, TopicPartition};
 mod batch;
 pub use batch::{Batch, Encoded, Part, Records, Slice, SliceBuilder, SliceEnd};

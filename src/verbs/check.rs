@@ -1,8 +1,10 @@
 //! `check`: what `run` looks at before it consumes anything, by itself, with a verdict a line.
 
+use std::sync::Arc;
+
 use oncesink::config::{KafkaSection, SinkSection};
-use oncesink::kafka::TopicState;
-use oncesink::{BadRecord, Promise, SinkError, TopicIds};
+use oncesink::kafka::{Monitor, MonitorError, TopicState};
+use oncesink::{BadRecord, Promise, SinkError, TopicIds, Topics, remedy};
 use serde::Serialize;
 
 use super::{Context, cluster, sample, who};
@@ -66,10 +68,22 @@ pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
     let mut findings = Findings::default();
     for sink in &context.config.sinks {
         let before = findings.checks.len();
-        let (brokers, ids) = kafka(&context.config.kafka, sink).await;
+        let (monitor, topics) = match cluster::monitor(&context.config.kafka) {
+            Ok(monitor) => {
+                let topics = cluster::topics(&monitor, sink).await;
+                (Ok(monitor), topics)
+            }
+            Err(failed) => (Err(failed.message), Ok(Vec::new())),
+        };
+        let (brokers, ids) = kafka(&context.config.kafka, sink, monitor, &topics).await;
         let promised = brokers.ok.then_some(ids);
         findings.checks.push(brokers);
-        database(context, sink, promised, &mut findings).await?;
+        // Without an answer about patterns, what is named can be looked at nevertheless.
+        let topics = topics.unwrap_or_else(|_| {
+            let named = sink.topics.iter().filter(|topic| !topic.starts_with('^'));
+            named.map(|topic| topic.as_str().into()).collect()
+        });
+        database(context, sink, &topics, promised, &mut findings).await?;
         if findings.checks.iter().skip(before).all(|finding| finding.ok) {
             rehearse(context, sink, &mut findings).await?;
         }
@@ -88,16 +102,19 @@ async fn rehearse(context: &Context, sink: &SinkSection, findings: &mut Findings
 }
 
 /// What the brokers say, and whether topics have ids there.
-async fn kafka(section: &KafkaSection, sink: &SinkSection) -> (Finding, TopicIds) {
-    let monitor = match cluster::monitor(section) {
+async fn kafka(
+    section: &KafkaSection,
+    sink: &SinkSection,
+    monitor: Result<Monitor, String>,
+    topics: &Result<Vec<Arc<str>>, MonitorError>,
+) -> (Finding, TopicIds) {
+    let monitor = match monitor {
         Ok(monitor) => monitor,
-        Err(failed) => {
-            return (Finding::new("kafka", section.brokers(), Err(failed.message)), TopicIds::Untold);
-        }
+        Err(flaw) => return (Finding::new("kafka", section.brokers(), Err(flaw)), TopicIds::Untold),
     };
-    let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
     let mut ids = TopicIds::Told;
     let verdict = async {
+        let topics = topics.as_ref().map_err(|error| error.with_remedy(section.brokers()))?;
         let cluster = monitor.cluster().await;
         let brokers = cluster.map_err(|error| error.with_remedy(section.brokers()))?.brokers;
         let mut said = vec![format!(
@@ -105,7 +122,7 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> (Finding, TopicIds
             if brokers == 1 { "" } else { "s" },
             if section.is_encrypted() { "TLS" } else { "not encrypted" }
         )];
-        for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
+        for facts in monitor.topics(topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
             let count = match facts.state {
                 TopicState::Exists { id, partitions } => {
@@ -131,6 +148,12 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> (Finding, TopicIds
             }
             said.push(format!("topic {name}: {count} partitions, up to {records} records"));
         }
+        let patterns = sink.topics.iter().filter(|topic| topic.starts_with('^'));
+        for pattern in patterns.filter_map(|text| Topics::parse([text]).ok()?.patterns().first().cloned()) {
+            if !topics.iter().any(|topic| pattern.matches(topic)) {
+                said.push(format!("no topic matches {} yet", pattern.text()));
+            }
+        }
         Ok(said.join("; "))
     };
     let verdict = verdict.await;
@@ -143,8 +166,8 @@ async fn stopped(context: &Context, sink: &SinkSection) -> String {
     let rows = store.status(&sink.group).await.unwrap_or_default();
     match rows.iter().filter(|row| row.state.as_deref() == Some("stopped")).count() {
         0 => String::new(),
-        1 => "; 1 partition is stopped: oncesink status".to_owned(),
-        more => format!("; {more} partitions are stopped: oncesink status"),
+        1 => format!("; 1 partition is stopped: {}", remedy::command("status")),
+        more => format!("; {more} partitions are stopped: {}", remedy::command("status")),
     }
 }
 
@@ -152,6 +175,7 @@ async fn stopped(context: &Context, sink: &SinkSection) -> String {
 async fn database(
     context: &Context,
     sink: &SinkSection,
+    topics: &[Arc<str>],
     promised: Option<TopicIds>,
     findings: &mut Findings,
 ) -> Result<(), Failed> {
@@ -167,10 +191,11 @@ async fn database(
             return Ok(());
         }
     };
-    let targets = context.registry.of(sink)?.targets(sink, &who()).await.map_err(|error| match error {
-        SinkError::Failed(failure) => SinkError::Failed(failure.of_sink(&sink.name)),
-        bad => bad,
-    });
+    let targets =
+        context.registry.of(sink)?.targets(sink, topics, &who()).await.map_err(|error| match error {
+            SinkError::Failed(failure) => SinkError::Failed(failure.of_sink(&sink.name)),
+            bad => bad,
+        });
     findings.checks.push(Finding::new(
         "target",
         shown,
@@ -186,7 +211,7 @@ async fn database(
         },
     ));
     if promised.is_some() && targets.is_ok() {
-        for topic in &sink.topics {
+        for topic in topics {
             findings.checks.extend(mapping(context, sink, topic).await);
         }
     }
@@ -197,7 +222,7 @@ async fn database(
     };
     let promised = promised.filter(|_| verdict.is_ok());
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
-    if let (Some(ids), Ok(targets)) = (promised, targets) {
+    if let (Some(ids), Ok(targets)) = (promised.filter(|_| !topics.is_empty()), targets) {
         let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();
         let promise = Promise {
             sink: &sink.name,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use oncesink::TopicPartition;
-use oncesink::config::KafkaSection;
+use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::{Ends, Monitor, MonitorError, TopicFacts, TopicState};
+use oncesink::{TopicPartition, Topics};
 
 use crate::exit::Failed;
 
@@ -27,6 +27,14 @@ pub(crate) fn present(facts: TopicFacts) -> Result<(Arc<str>, i32), String> {
         TopicState::Unknown => Err(format!("topic {}: no such topic", facts.name)),
         TopicState::Error(reason) => Err(format!("topic {}: {reason}", facts.name)),
     }
+}
+
+/// The topics of a sink: those that are named, and those that match a pattern now.
+pub(crate) async fn topics(monitor: &Monitor, sink: &SinkSection) -> Result<Vec<Arc<str>>, MonitorError> {
+    // The file was read with the same eyes.
+    let topics = Topics::parse(&sink.topics).map_err(MonitorError::Transient)?;
+    let matching = monitor.matching(&topics).await?.into_iter().map(|(name, _)| name);
+    Ok(topics.names().iter().cloned().chain(matching).collect())
 }
 
 /// All partitions of a topic.

@@ -4,6 +4,7 @@
 
 pub(crate) mod check;
 pub(crate) mod cluster;
+pub(crate) mod config;
 pub(crate) mod migrate;
 pub(crate) mod preview;
 pub(crate) mod reset;
@@ -15,6 +16,7 @@ pub(crate) mod status;
 
 use oncesink::TopicPartition;
 use oncesink::config::{Config, SinkSection};
+use oncesink::remedy;
 use oncesink::store::operate::{Moved, VerbError};
 use serde::Serialize;
 
@@ -45,7 +47,7 @@ pub(crate) fn at(sink: &SinkSection, failure: oncesink::Failure) -> Failed {
         Some("SQLITE_ERROR") => failure.message.contains("no such table"),
         _ => false,
     };
-    let remedy = if no_table { ". Run: oncesink migrate" } else { "" };
+    let remedy = if no_table { format!(". Run: {}", remedy::command("migrate")) } else { String::new() };
     Failed::preflight(format!("{}: {}: {failure}{remedy}", sink.name, sink.target.shown()))
 }
 

@@ -63,10 +63,11 @@ pub(crate) async fn run(context: &Context, arguments: &arguments::Preview) -> Re
     let limit = usize::from(arguments.limit);
     let mut shown = Previews::default();
     for sink in sinks {
-        for topic in &sink.topics {
+        let topics = cluster::topics(&monitor, sink).await.map_err(|error| cluster::at(kafka, &error))?;
+        for topic in &topics {
             let parts = sample::first_records(&monitor, kafka, sink, topic, limit).await?;
             let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
-                shown.empty.push(topic.clone());
+                shown.empty.push(topic.to_string());
                 continue;
             };
             let records = sample::in_turn(&parts, limit);

@@ -1,11 +1,11 @@
 //! `reset`: the operator's word to start over, which also takes over cluster, topic id and sink.
 
-use oncesink::TopicPartition;
 use oncesink::config::SinkSection;
 use oncesink::kafka::{Ends, Monitor};
 use oncesink::position::StartPolicy;
 use oncesink::store::TopicIdentity;
 use oncesink::store::operate::{Reset as StoreReset, ResetTo};
+use oncesink::{TopicPartition, Topics};
 use serde_json::json;
 
 use super::{Context, MovedRow, answer, cluster, moved_line, place, who};
@@ -18,7 +18,7 @@ pub(crate) async fn run(context: &Context, reset: &Reset) -> Result<Exit, Failed
     if place.partition.is_none() && reset.expect.is_some() {
         return Err(Failed::configuration("--expect needs one partition: TOPIC/PARTITION"));
     }
-    if !sink.topics.contains(&place.topic) {
+    if !Topics::parse(&sink.topics).is_ok_and(|topics| topics.select(&place.topic)) {
         let topics = sink.topics.join(", ");
         return Err(Failed::refused(format!(
             "{} does not read topic {:?}; it reads {topics}",
@@ -75,10 +75,10 @@ async fn identity(context: &Context, sink: &SinkSection, topic: &str) -> Result<
     let targets = context
         .registry
         .of(sink)?
-        .targets(sink, &who())
+        .targets(sink, &[topic.into()], &who())
         .await
         .map_err(|error| Failed::preflight(format!("{}: {}: {error}", sink.name, sink.target.shown())))?;
-    let target = targets.into_iter().find(|(name, _)| **name == *topic).map(|(_, target)| target);
+    let target = targets.into_iter().next().map(|(_, target)| target);
     Ok(format!("{}: {}", sink.name, target.unwrap_or_default()))
 }
 

@@ -27,39 +27,29 @@ pub(crate) async fn run(context: Context, until_end: bool) -> Result<Exit, Faile
     Ok(exit(&ended))
 }
 
-/// The worst that happened decides, but a sink that ended by itself does not count as long as another one did its work.
+/// The worst that happened decides, but a sink that ended by itself does not count as long as another one did its work. Each said why when it ended.
 fn exit(ended: &[(Arc<str>, Ended)]) -> Exit {
-    let mut codes = Vec::new();
-    for (name, ended) in ended {
-        codes.push(match ended {
+    let codes: Vec<Exit> = ended
+        .iter()
+        .map(|(_, ended)| match ended {
             Ended::Stopped | Ended::Reached => Exit::Done,
-            Ended::Short(_) => Exit::Fatal,
-            Ended::DrainPassed => {
-                tracing::warn!(
-                    "{name}: the drain deadline passed with a COMMIT unanswered; the next claim finds out"
-                );
-                Exit::DrainPassed
-            }
-            Ended::Refused(failure) => {
-                tracing::error!("{name}: {failure}");
-                Exit::Preflight
-            }
-            Ended::Fatal(failure) => {
-                tracing::error!("{name}: ended: {failure}");
-                Exit::Fatal
-            }
-        });
-    }
-    let failed = |code: &Exit| matches!(code, Exit::Fatal | Exit::Preflight);
+            Ended::DrainPassed => Exit::DrainPassed,
+            Ended::Refused(_) => Exit::Preflight,
+            Ended::Short(_) | Ended::Fatal(_) => Exit::Fatal,
+        })
+        .collect();
     let short = ended.iter().any(|(_, ended)| matches!(ended, Ended::Short(_)));
     if codes.contains(&Exit::DrainPassed) {
         Exit::DrainPassed
     } else if short {
         Exit::Fatal
-    } else if codes.iter().all(failed) {
-        codes.into_iter().next().unwrap_or(Exit::Fatal)
-    } else {
+    } else if codes.contains(&Exit::Done) {
         Exit::Done
+    } else if codes.contains(&Exit::Preflight) {
+        // Not every one ran until something fatal came.
+        Exit::Preflight
+    } else {
+        Exit::Fatal
     }
 }
 
@@ -77,5 +67,34 @@ impl Live for All {
 
     fn ready(&self) -> Result<(), String> {
         self.0.iter().try_for_each(|sink| sink.ready())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oncesink::Failure;
+
+    use super::*;
+
+    #[test]
+    fn a_sink_that_ended_by_itself_does_not_count_beside_one_that_did_its_work() {
+        let refused = || Ended::Refused(Failure::fatal("no table"));
+        let fatal = || Ended::Fatal(Failure::fatal("fenced"));
+        let short = || Ended::Short(Vec::new());
+        for (ended, expected) in [
+            (vec![Ended::Stopped, Ended::Reached], Exit::Done),
+            (vec![refused(), Ended::Stopped], Exit::Done),
+            (vec![Ended::Stopped, fatal(), fatal()], Exit::Done),
+            (vec![refused()], Exit::Preflight),
+            (vec![fatal(), fatal()], Exit::Fatal),
+            (vec![fatal(), refused()], Exit::Preflight),
+            (vec![refused(), fatal()], Exit::Preflight),
+            (vec![Ended::Reached, short()], Exit::Fatal),
+            (vec![Ended::Stopped, Ended::DrainPassed, fatal()], Exit::DrainPassed),
+        ] {
+            let words = format!("{ended:?}");
+            let ended: Vec<(Arc<str>, Ended)> = ended.into_iter().map(|ended| ("s".into(), ended)).collect();
+            assert_eq!(exit(&ended), expected, "{words}");
+        }
     }
 }

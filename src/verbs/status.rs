@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use oncesink::TopicPartition;
 use oncesink::config::KafkaSection;
 use oncesink::kafka::Ends;
 use oncesink::store::operate::StatusRow;
+use oncesink::{TopicPartition, remedy};
 use serde::Serialize;
 
 use super::{Context, at, cluster};
@@ -99,7 +99,9 @@ fn text(lines: &[Line], now: i64) -> String {
         let place = format!("{} {}/{}", line.sink, line.topic, line.partition);
         let offset = line.stored_offset;
         text.push_str(&format!(
-            "{place}: when the cause is mended: oncesink resume {place}; to leave one record out: oncesink skip {place} --expect {offset} --reason \"...\"\n"
+            "{place}: when the cause is mended: {}; to leave one record out: {}\n",
+            remedy::command(format_args!("resume {place}")),
+            remedy::command(format_args!("skip {place} --expect {offset} --reason \"...\"")),
         ));
     }
     text.push_str(&dead_letters(lines));

@@ -20,6 +20,7 @@ mod readme;
 mod rebalance;
 mod rig;
 mod scrape;
+mod secrets;
 mod secured;
 mod sqlite;
 mod startup;

@@ -162,9 +162,11 @@ impl<'de> de::Deserializer<'de> for Node {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
         match &self.value {
             Value::Text(text) if self.at.is_variable() => {
-                let items: Vec<&str> = text.expose().split(',').map(str::trim).collect();
-                visitor
-                    .visit_seq(de::value::SeqDeserializer::<_, Failed>::new(items.into_iter()))
+                let items = section::listed(text.expose()).map_err(Failed::custom);
+                items
+                    .and_then(|items| {
+                        visitor.visit_seq(de::value::SeqDeserializer::<_, Failed>::new(items.into_iter()))
+                    })
                     .map_err(|failed| failed.at(&self.at, &self.path))
             }
             _ => self.deserialize_any(visitor),

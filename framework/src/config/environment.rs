@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::error::{Place, Problems};
 use super::secret::Secret;
+use super::section;
 use super::tree::{Node, Table, Value};
 
 const PREFIX: &str = "ONCESINK_";
@@ -52,11 +53,41 @@ pub(crate) fn overlay(root: &mut Table, environment: &Environment, problems: &mu
             problems.add(&at, "an empty part between \"__\" and \"__\"");
             continue;
         }
+        let segments = with_topic(root, segments);
         match Secret::resolve(value, environment) {
             Ok(text) => put(root, "", &segments, &at, text, problems),
             Err(message) => problems.add(&at, message),
         }
     }
+}
+
+/// `sinks.shop.tables.shop_orders` means the topic `shop.orders`: most shells take no dot or dash in a variable's name. Looked for among the sections that stand
+/// in the file, then among the topics that are named there.
+fn with_topic(root: &Table, mut segments: Vec<String>) -> Vec<String> {
+    let inner = |table: &'_ Table, key: &str| match table.get(key).map(|node| &node.value) {
+        Some(Value::Table(table)) => Some(table.clone()),
+        _ => None,
+    };
+    let [sinks, sink, tables, topic, ..] = segments.as_mut_slice() else { return segments };
+    if (sinks.as_str(), tables.as_str()) != ("sinks", "tables") {
+        return segments;
+    }
+    let Some(section) = inner(root, "sinks").and_then(|sinks| inner(&sinks, sink)) else { return segments };
+    let sections = inner(&section, "tables").unwrap_or_default().into_keys();
+    let named = match section.get("topics").map(|node| &node.value) {
+        Some(Value::List(items)) => {
+            items.iter().filter_map(|item| section::text(item).ok().map(str::to_owned)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let plain = |name: &str| -> String {
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
+    };
+    let wanted = plain(topic);
+    if let Some(found) = sections.chain(named).find(|name| plain(name) == wanted) {
+        *topic = found;
+    }
+    segments
 }
 
 fn put(

@@ -85,9 +85,13 @@ const SESSION_TIMEOUT: &str = "session.timeout.ms";
 pub(crate) const SESSION_TIMEOUT_MS: &str = "10000";
 
 /// Forced by the sink, with the reason.
-const FORCED: [(&str, &str); 11] = [
+const FORCED: [(&str, &str); 15] = [
     (
         "enable.auto.commit",
+        "offsets live in the database, in the transaction of the rows; a commit to Kafka decides nothing",
+    ),
+    (
+        "auto.commit.enable",
         "offsets live in the database, in the transaction of the rows; a commit to Kafka decides nothing",
     ),
     ("enable.auto.offset.store", "offsets live in the database, in the transaction of the rows"),
@@ -106,6 +110,15 @@ const FORCED: [(&str, &str); 11] = [
     ),
     ("group.id", "the group belongs to the sink; write group in [sinks.<name>]"),
     ("allow.auto.create.topics", "a mistyped topic must be an error, not a new topic"),
+    (
+        "api.version.request",
+        "without it the client speaks as to a broker of long ago, which delivers the records of aborted transactions too: it is always on",
+    ),
+    (
+        "broker.version.fallback",
+        "a client that speaks as to a broker of long ago is given the records of aborted transactions too",
+    ),
+    ("topic.blacklist", "what is read stands in topics of the sink, and in no other place"),
     ("check.crcs", "without it a flipped byte was delivered as a record: it is always on"),
     (
         "heartbeat.interval.ms",
@@ -175,8 +188,13 @@ pub(crate) fn read(mut section: Section<'_>, known: &dyn KafkaProperties) -> Opt
     Some(KafkaSection { properties, protocol })
 }
 
+/// Whether this name says where the brokers are.
+pub(crate) fn is_brokers(name: &str) -> bool {
+    name == BROKERS || ALIASES.contains(&name)
+}
+
 /// Dotted keys, quoted or nested, become one name.
-fn flatten(table: Table, parent: &str, found: &mut impl FnMut(String, Node)) {
+pub(crate) fn flatten(table: Table, parent: &str, found: &mut impl FnMut(String, Node)) {
     for (key, node) in table {
         let name = if parent.is_empty() { key } else { format!("{parent}.{key}") };
         match node.value {

@@ -12,6 +12,8 @@ mod http;
 mod kafka;
 mod later;
 mod librdkafka;
+mod redact;
+mod resolved;
 mod rules;
 mod secret;
 mod section;
@@ -30,6 +32,7 @@ pub use error::ConfigError;
 pub use http::HttpSection;
 pub use kafka::{KafkaProperties, KafkaSection, RefusedProperty};
 pub use librdkafka::Librdkafka;
+pub use resolved::{Resolved, ResolvedKey};
 pub use secret::Secret;
 pub use sink::{BatchSection, OnBadRecord, OnExpired, SinkSection, parse_policy};
 pub use target::{Kind, TargetSection};
@@ -77,12 +80,16 @@ impl Config {
     /// All mistakes that can be found at once, one a line.
     pub fn load(path: &Path, environment: &Environment, known: &Known<'_>) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        Self::parse(&Self::text(path)?, &name, environment, known)
+    }
+
+    pub(crate) fn text(path: &Path) -> Result<String, ConfigError> {
+        std::fs::read_to_string(path).map_err(|error| {
             let remedy =
                 "name another file with --config, or write one: two lines for Kafka, three for a sink";
+            let name = path.display().to_string();
             ConfigError::one(&Place::file(&name), format!("cannot be read: {error}; {remedy}"))
-        })?;
-        Self::parse(&text, &name, environment, known)
+        })
     }
 
     /// The same for text; `name` stands for the file in messages.

@@ -45,6 +45,14 @@ impl Secret {
         Ok(Self { template: template.into(), parts: parts.into(), value: value.into() })
     }
 
+    /// Text with `${file:/path}` and `${env:NAME}`, as in the configuration file, for an embedding program.
+    ///
+    /// # Errors
+    /// An unknown source, a file that cannot be read, a variable that is not set; for people, without any value.
+    pub fn parse(template: &str) -> Result<Self, String> {
+        Self::resolve(template, &Environment::process())
+    }
+
     /// The text as read at load.
     pub fn expose(&self) -> &str {
         &self.value
@@ -66,6 +74,27 @@ impl Secret {
     /// Whether the text came from elsewhere than the configuration.
     pub(crate) fn is_indirect(&self) -> bool {
         self.template != self.value
+    }
+}
+
+impl From<&str> for Secret {
+    /// As it stands, see [`Secret::literal`].
+    fn from(text: &str) -> Self {
+        Self::literal(text)
+    }
+}
+
+impl From<String> for Secret {
+    /// As it stands, see [`Secret::literal`].
+    fn from(text: String) -> Self {
+        Self::literal(text)
+    }
+}
+
+impl From<&String> for Secret {
+    /// As it stands, see [`Secret::literal`].
+    fn from(text: &String) -> Self {
+        Self::literal(text.as_str())
     }
 }
 

@@ -191,7 +191,7 @@ pub(crate) fn word<'w>(node: &Node, words: &[&'w str]) -> Result<&'w str, String
     Err(format!("unknown value {text:?}{}", hint(text, words)))
 }
 
-/// A list of strings; from a variable, separated by commas.
+/// A list of strings; from a variable, separated by commas, or as the file would have it: `["a", "^b{1,2}"]`.
 pub(crate) fn strings(node: &Node) -> Result<Vec<(Place, String)>, String> {
     match &node.value {
         Value::List(items) => items
@@ -200,12 +200,23 @@ pub(crate) fn strings(node: &Node) -> Result<Vec<(Place, String)>, String> {
                 Ok((item.at.clone(), text(item).map_err(|e| format!("in the list: {e}"))?.to_owned()))
             })
             .collect(),
-        Value::Text(text) if node.at.is_variable() => Ok(text
-            .expose()
-            .split(',')
-            .map(|item| (node.at.clone(), item.trim().to_owned()))
-            .filter(|(_, item)| !item.is_empty())
-            .collect()),
+        Value::Text(text) if node.at.is_variable() => {
+            Ok(listed(text.expose())?.into_iter().map(|item| (node.at.clone(), item)).collect())
+        }
         other => Err(format!("expected a list of strings, found {}", other.kind())),
     }
+}
+
+/// The elements of a variable's list.
+pub(crate) fn listed(text: &str) -> Result<Vec<String>, String> {
+    if text.trim_start().starts_with('[') {
+        // TOML wants a key in front of a list.
+        let written =
+            toml::from_str::<std::collections::BTreeMap<String, Vec<String>>>(&format!("list = {text}"));
+        let mut list = written.map_err(|_| {
+            "a list that begins with [ must be one of strings, as in the file: [\"a\", \"b\"]".to_owned()
+        })?;
+        return Ok(list.remove("list").unwrap_or_default());
+    }
+    Ok(text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect())
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::de;
-use super::error::{ConfigError, Place, Problems};
+use super::error::{ConfigError, Place, Problems, hint};
 use super::section::{self, Section};
 use super::target::{self, Kind, TargetSection};
 use super::tree::{Node, Table, Value};
 use crate::position::StartPolicy;
+use crate::topics::Topics;
 
 pub(crate) const WRITERS: i64 = 2;
 pub(crate) const BATCH_ROWS: i64 = 10_000;
@@ -28,7 +29,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 pub struct SinkSection {
     /// The sink's name, `[a-z][a-z0-9_]*`.
     pub name: String,
-    /// Topics, at least one, none twice.
+    /// Topics by name, and patterns, which begin with `^`; at least one, none twice. See [`Topics`].
     pub topics: Vec<String>,
     /// Kafka group, and `consumer_group` of the stored offsets. At most 255 characters.
     pub group: String,
@@ -172,7 +173,8 @@ pub(crate) fn read(name: &str, node: Node, kinds: &[Kind], problems: &mut Proble
     let (path, sink_at) = (section.path.clone(), section.at.clone());
     section.finish();
 
-    let topics = topics.map(|node| read_topics(&node, problems)).unwrap_or_default();
+    let (topics, read) = topics.map(|node| read_topics(&node, problems)).unwrap_or_default();
+    check_tables(&tables, &read, &path, problems);
     let target = target.and_then(|node| target::read(Section::of(node, problems), kinds));
     let kind = target.as_ref().and_then(|target| kinds.iter().find(|kind| kind.name == target.kind));
     let writers = match (kind, writers) {
@@ -246,44 +248,46 @@ fn read_batch(
     BatchSection { rows: usize::try_from(rows).unwrap_or(1), bytes, linger }
 }
 
-fn read_topics(node: &Node, problems: &mut Problems) -> Vec<String> {
+fn read_topics(node: &Node, problems: &mut Problems) -> (Vec<String>, Topics) {
+    let mut read = Topics::default();
     let mut topics = Vec::new();
     let listed = match section::strings(node) {
         Ok(listed) => listed,
         Err(message) => {
             problems.add(&node.at, format!("{}: {message}", node.path));
-            return topics;
+            return (topics, read);
         }
     };
     if listed.is_empty() {
         problems.add(&node.at, format!("{}: must name at least one topic", node.path));
     }
     for (at, topic) in listed {
-        if let Err(message) = check_topic(&topic) {
-            problems.add(&at, format!("{}: {message}", node.path));
-        } else if topics.contains(&topic) {
-            problems.add(&at, format!("{}: {topic:?} is named twice", node.path));
-        } else {
-            topics.push(topic);
+        match read.add(&topic) {
+            Ok(()) => topics.push(topic),
+            Err(message) => problems.add(&at, format!("{}: {message}", node.path)),
         }
     }
-    topics
+    (topics, read)
 }
 
-fn check_topic(topic: &str) -> Result<(), String> {
-    if topic.starts_with('^') {
-        return Err(format!("{topic:?}: topics by a pattern (^...) are planned for a later version"));
+/// A table for a topic that is not read would be ignored in silence.
+fn check_tables(tables: &Table, topics: &Topics, path: &str, problems: &mut Problems) {
+    let Some(Value::Table(by_topic)) = tables.get("tables").map(|node| &node.value) else { return };
+    // A list that could not be read was told already.
+    if topics.is_empty() {
+        return;
     }
-    if topic.len() > 249 {
-        return Err(format!("a topic's name has at most 249 characters, this one has {}", topic.len()));
+    for (topic, node) in by_topic.iter().filter(|(topic, _)| !topics.select(topic)) {
+        let names: Vec<&str> = topics.names().iter().map(|name| &**name).collect();
+        let none = if topics.patterns().is_empty() { "" } else { ", and no pattern there matches it" };
+        problems.add(
+            &node.at,
+            format!(
+                "{path}.tables.{topic:?}: no topic of this name stands in topics{none}{}",
+                hint(topic, &names)
+            ),
+        );
     }
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if topic.is_empty() || topic == "." || topic == ".." || !topic.chars().all(legal) {
-        return Err(format!(
-            "{topic:?} is no name of a topic: letters, digits, '.', '_' and '-' are possible"
-        ));
-    }
-    Ok(())
 }
 
 fn group(text: &str) -> Result<String, String> {

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaResult;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::context::{Context, Note};
@@ -90,7 +91,7 @@ impl Clock {
     }
 }
 
-/// Makes the client, subscribes, and starts its thread; gives one drain queue for each writer. Returns before the broker was asked anything: whether
+/// Makes the client, subscribes unless the list of topics is still empty, and starts its thread; gives one drain queue for each writer. Returns before the broker was asked anything: whether
 /// it can be reached is told by events.
 ///
 /// # Errors
@@ -111,8 +112,9 @@ pub fn start(
     let queues: Result<Vec<_>, _> = (0..writers).map(|_| SharedQueue::new(&client).map(Arc::new)).collect();
     let queues = queues.map_err(|error| ClientError::new(&error))?;
     let drains = queues.iter().map(|shared| DrainQueue::new(Arc::clone(shared), Arc::clone(&wake))).collect();
-    let topics: Vec<&str> = settings.topics.iter().map(String::as_str).collect();
-    client.subscribe(&topics).map_err(|error| ClientError::new(&error))?;
+    if !settings.topics.is_empty() {
+        subscribe(&client, &settings.topics).map_err(|error| ClientError::new(&error))?;
+    }
 
     let (commands, received) = mpsc::channel();
     let clock = Arc::new(Clock { begin: Instant::now(), last: AtomicU64::new(0) });
@@ -273,6 +275,11 @@ impl Turner {
                     self.send(answer);
                 }
             }
+            Action::Subscribe(topics) => {
+                if let Err(error) = subscribe(&self.client, &topics) {
+                    tracing::warn!(%error, "the subscription could not be changed");
+                }
+            }
             Action::Send(event) => self.send(event),
         }
     }
@@ -281,6 +288,12 @@ impl Turner {
     pub(super) fn send(&self, event: Event) {
         let _ = self.events.send(event);
     }
+}
+
+/// Names only, so that the group consumes what we know and nothing else.
+fn subscribe(client: &SharedClient, topics: &[String]) -> KafkaResult<()> {
+    let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+    client.subscribe(&topics)
 }
 
 fn fatal_kind(code: ErrorCode) -> FatalKind {

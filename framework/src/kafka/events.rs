@@ -109,6 +109,9 @@ pub enum Command {
         /// Whether this answers [`Event::Revoked`].
         revoke: bool,
     },
+    /// Read these topics: all of them, and at least those of before. Kept back while the group is changing, and until we are its member, so that librdkafka
+    /// modifies the subscription in place and what is assigned flows on.
+    Subscribe(Vec<String>),
     /// Unassign everything, wait until all drain queues are dropped, leave the group and close.
     Stop {
         /// How long that may take in all.

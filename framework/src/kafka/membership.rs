@@ -1,7 +1,8 @@
 //! What we hold, and what is to be done about it: a pure step from an input to actions.
 //!
 //! Invariants: a revoke is answered exactly once; nothing else is assigned or unassigned while it waits, since librdkafka would take that for the
-//! answer; a start is carried out only in the tenure in which it was claimed.
+//! answer; a start is carried out only in the tenure in which it was claimed. A subscription is not changed while a revoke waits, nor between a loss and the
+//! assignment that follows: a member without an id that joins again meets an assertion of librdkafka 2.12.1 there, which ends the process.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ pub(super) enum Input {
         places: Vec<TopicPartition>,
         revoke: bool,
     },
+    Subscribe(Vec<String>),
     /// Time has passed.
     Tick,
 }
@@ -30,6 +32,7 @@ impl Input {
         match command {
             Command::Assign(starts) => Ok(Self::Assign(starts)),
             Command::Unassign { places, revoke } => Ok(Self::Unassign { places, revoke }),
+            Command::Subscribe(topics) => Ok(Self::Subscribe(topics)),
             Command::Stop { deadline } => Err(deadline),
         }
     }
@@ -45,6 +48,7 @@ pub(super) enum Action {
     /// The same outside a rebalance; nothing is done for nothing.
     Unassign(Vec<TopicPartition>),
     Assign(Vec<Start>),
+    Subscribe(Vec<String>),
     Send(Event),
 }
 
@@ -68,12 +72,27 @@ pub(super) struct Membership {
     tenures: u64,
     waiting: Option<Waiting>,
     held: VecDeque<Held>,
+    /// What to subscribe to when the time has come; a later list holds all of an earlier one.
+    subscription: Option<Vec<String>>,
+    /// Set by a loss, until the next assignment, or until this time: one of nothing may come without a word.
+    shaken: Option<Instant>,
 }
+
+/// How long a changed subscription waits for the assignment that follows a loss.
+const SHAKEN_MAX: Duration = Duration::from_secs(30);
 
 impl Membership {
     /// A member that holds nothing yet and lets a revoke wait this long.
     pub(super) fn new(patience: Duration) -> Self {
-        Self { patience, owned: BTreeMap::new(), tenures: 0, waiting: None, held: VecDeque::new() }
+        Self {
+            patience,
+            owned: BTreeMap::new(),
+            tenures: 0,
+            waiting: None,
+            held: VecDeque::new(),
+            subscription: None,
+            shaken: None,
+        }
     }
 
     /// When the next [`Input::Tick`] matters.
@@ -83,10 +102,25 @@ impl Membership {
 
     /// What to do about an input.
     pub(super) fn step(&mut self, input: Input, now: Instant) -> Vec<Action> {
+        let mut actions = self.react(input, now);
+        if self.waiting.is_none() && self.shaken.is_none_or(|until| until <= now) {
+            actions.extend(self.subscription.take().map(Action::Subscribe));
+        }
+        actions
+    }
+
+    fn react(&mut self, input: Input, now: Instant) -> Vec<Action> {
         match input {
             Input::Assigned(places) => self.assigned(places),
             Input::Revoked(places) => self.revoked(places, now),
-            Input::Lost(places) => self.give_up(places),
+            Input::Lost(places) => {
+                self.shaken = Some(now + SHAKEN_MAX);
+                self.give_up(places)
+            }
+            Input::Subscribe(topics) => {
+                self.subscription = Some(topics);
+                Vec::new()
+            }
             Input::Assign(starts) if self.waiting.is_some() => self.hold(Held::Assign(starts)),
             Input::Assign(starts) => self.assign(starts),
             Input::Unassign { places, revoke: true } if self.is_answer(&places) => self.answer(places),
@@ -103,6 +137,7 @@ impl Membership {
     }
 
     fn assigned(&mut self, places: Vec<TopicPartition>) -> Vec<Action> {
+        self.shaken = None;
         if places.is_empty() {
             return vec![Action::AnswerAssign, Action::Send(Event::Joined)];
         }

@@ -8,6 +8,7 @@
 
 mod settings;
 pub use settings::{ConsumerSettings, FORCED_PROPERTIES, GroupProtocol};
+pub(crate) use settings::{METADATA_EVERY, METADATA_INTERVAL};
 mod properties;
 pub use properties::{PropertyError, check_property, known_properties};
 mod events;
@@ -25,7 +26,8 @@ pub use ffi::{DrainQueue, Item, RawHeaders, RawRecord, WriterWake};
 mod mock;
 pub use mock::MockCluster;
 mod monitor;
-pub use monitor::{ClusterFacts, Ends, Monitor, MonitorError, TopicFacts, TopicState};
+pub(crate) use monitor::is_login;
+pub use monitor::{ClusterFacts, Ends, Monitor, MonitorError, PropertySource, TopicFacts, TopicState};
 
 /// librdkafka's error codes.
 pub use rdkafka::types::RDKafkaErrorCode as ErrorCode;

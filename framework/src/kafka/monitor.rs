@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rdkafka::ClientConfig;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::KafkaError;
 
 use super::consumer::ClientError;
@@ -22,6 +22,7 @@ use super::ffi::{self, AdminError, OffsetAnswer, OffsetQuery, Patience};
 use super::trouble::LastWords;
 use super::{ErrorCode, context, trouble};
 use crate::record::TopicPartition;
+use crate::topics::Topics;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Topics are asked about at the broker that the metadata call the controller. When that one dies, a client that reads no topic learns of another only by the
@@ -137,10 +138,20 @@ impl Patience for Listener {
     }
 }
 
+/// Whether this is about who we are.
+pub(crate) fn is_login(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::Authentication | ErrorCode::SaslAuthenticationFailed | ErrorCode::SSL)
+}
+
 type Client = BaseConsumer<Listener>;
 
+/// Properties with the secrets as they are now.
+pub type PropertySource = Arc<dyn Fn() -> Result<BTreeMap<String, String>, String> + Send + Sync>;
+
 struct Inner {
-    config: ClientConfig,
+    /// Read again when a question fails.
+    source: Option<PropertySource>,
+    properties: Mutex<BTreeMap<String, String>>,
     client: Mutex<Arc<Client>>,
     unknown_since: Mutex<Option<Instant>>,
 }
@@ -165,24 +176,25 @@ impl Monitor {
     /// # Errors
     /// When librdkafka refuses the properties.
     pub fn new(properties: &BTreeMap<String, String>) -> Result<Self, ClientError> {
-        let mut config = ClientConfig::new();
-        config.set("client.id", "oncesink");
-        for (key, value) in properties {
-            config.set(key, value);
-        }
-        for key in super::FORCED_PROPERTIES {
-            config.remove(key);
-        }
-        config.set("allow.auto.create.topics", "false");
-        config.set("topic.metadata.refresh.interval.ms", METADATA_EVERY_MS);
-        // Some of what a broker's closing of a connection may mean is said at this level only.
-        config.set_log_level(RDKafkaLogLevel::Info);
-        // Before librdkafka looks, which names neither file nor cause.
-        if let Some(flaw) = trouble::flaw_of_files(&config) {
-            return Err(ClientError(flaw));
-        }
-        let client = Mutex::new(Arc::new(create(&config)?));
-        Ok(Self(Arc::new(Inner { config, client, unknown_since: Mutex::new(None) })))
+        Self::made_of(properties.clone(), None)
+    }
+
+    /// The same with properties that are read again when a question fails: a rotated secret makes a new client.
+    ///
+    /// # Errors
+    /// When a secret cannot be read, or librdkafka refuses the properties.
+    pub fn renewing(source: PropertySource) -> Result<Self, ClientError> {
+        let properties = source().map_err(ClientError)?;
+        Self::made_of(properties, Some(source))
+    }
+
+    fn made_of(
+        properties: BTreeMap<String, String>,
+        source: Option<PropertySource>,
+    ) -> Result<Self, ClientError> {
+        let client = Mutex::new(Arc::new(create(&properties)?));
+        let properties = Mutex::new(properties);
+        Ok(Self(Arc::new(Inner { source, properties, client, unknown_since: Mutex::new(None) })))
     }
 
     /// The cluster's id.
@@ -220,6 +232,25 @@ impl Monitor {
         let mut found: HashMap<String, Result<(Option<String>, i32), AdminError>> =
             answers.into_iter().map(|answer| (answer.name, answer.found)).collect();
         Ok(names.iter().map(|name| topic_facts(name, found.remove(&**name))).collect())
+    }
+
+    /// The topics that belong to a pattern of this list and are not named there, with their partition counts, sorted. One that the brokers cannot tell about now
+    /// is left out: it comes with a later question.
+    ///
+    /// # Errors
+    /// As [`MonitorError`] says, when there is no answer at all.
+    pub async fn matching(&self, topics: &Topics) -> Result<Vec<(Arc<str>, i32)>, MonitorError> {
+        if topics.patterns().is_empty() {
+            return Ok(Vec::new());
+        }
+        let all = self.ask(all_topics).await?;
+        let mut matching: Vec<(Arc<str>, i32)> = all
+            .into_iter()
+            .filter(|(name, _)| !topics.is_named(name) && topics.pattern_of(name).is_some())
+            .map(|(name, partitions)| (name.into(), partitions))
+            .collect();
+        matching.sort();
+        Ok(matching)
     }
 
     /// The ends of these partitions, in their order.
@@ -289,15 +320,52 @@ impl Monitor {
             (true, None) => *since = Some(Instant::now()),
             (true, Some(first)) if first.elapsed() >= UNKNOWN_LASTS => {
                 *since = None;
-                self.0.replace_client();
+                self.0.replace_client("the monitor knows no partition, its client is replaced");
             }
             (true, Some(_)) => {}
         }
     }
 }
 
-fn create(config: &ClientConfig) -> Result<Client, ClientError> {
+/// Every topic that we may see, with its partition count.
+fn all_topics(client: &Client) -> Result<Vec<(String, i32)>, AdminError> {
+    let metadata = client.fetch_metadata(None, TIMEOUT).map_err(|error| AdminError {
+        code: error.rdkafka_error_code().unwrap_or(ErrorCode::Fail),
+        reason: error.to_string(),
+    })?;
+    let there = metadata.topics().iter().filter(|topic| topic.error().is_none());
+    Ok(there
+        .map(|topic| (topic.name().to_owned(), i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX)))
+        .filter(|(_, partitions)| *partitions > 0)
+        .collect())
+}
+
+fn create(properties: &BTreeMap<String, String>) -> Result<Client, ClientError> {
+    client_of(&config(properties))
+}
+
+fn client_of(config: &ClientConfig) -> Result<Client, ClientError> {
+    // Before librdkafka looks, which names neither file nor cause.
+    if let Some(flaw) = trouble::flaw_of_files(config) {
+        return Err(ClientError(flaw));
+    }
     config.create_with_context(Listener::default()).map_err(|error| ClientError::new(&error))
+}
+
+fn config(properties: &BTreeMap<String, String>) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("client.id", "oncesink");
+    for (key, value) in properties {
+        config.set(key, value);
+    }
+    for key in super::FORCED_PROPERTIES {
+        config.remove(key);
+    }
+    config.set("allow.auto.create.topics", "false");
+    config.set("topic.metadata.refresh.interval.ms", METADATA_EVERY_MS);
+    // Some of what a broker's closing of a connection may mean is said at this level only.
+    config.set_log_level(RDKafkaLogLevel::Info);
+    config
 }
 
 impl Inner {
@@ -311,7 +379,10 @@ impl Inner {
                 listener.answered.store(true, Ordering::Relaxed);
                 listener.words.forget();
             })
-            .map_err(|error| self.explained(MonitorError::from(error), listener))
+            .map_err(|error| {
+                self.renew();
+                self.explained(MonitorError::from(error), listener)
+            })
     }
 
     /// A question without an answer, by what was said about the connections meanwhile.
@@ -322,7 +393,7 @@ impl Inner {
         let refusal = if listener.answered.load(Ordering::Relaxed) {
             None
         } else {
-            trouble::refusal(words.as_deref(), &self.config)
+            trouble::refusal(words.as_deref(), &config(&locked(&self.properties)))
         };
         match refusal {
             Some(refusal) => MonitorError::Authentication(refusal),
@@ -330,10 +401,21 @@ impl Inner {
         }
     }
 
-    fn replace_client(&self) {
-        match create(&self.config) {
+    /// A question failed: perhaps because the secrets have changed. Then the next one is asked with those of now.
+    fn renew(&self) {
+        let Some(Ok(now)) = self.source.as_ref().map(|source| source()) else { return };
+        let changed = *locked(&self.properties) != now;
+        if changed {
+            *locked(&self.properties) = now;
+            self.replace_client("the secrets of [kafka] have changed, the monitor's client is replaced");
+        }
+    }
+
+    fn replace_client(&self, why: &str) {
+        let properties = locked(&self.properties).clone();
+        match create(&properties) {
             Ok(fresh) => {
-                tracing::warn!("the monitor knows no partition, its client is replaced");
+                tracing::warn!("{why}");
                 let old = std::mem::replace(&mut *locked(&self.client), Arc::new(fresh));
                 // Destroying a client may wait for its connections.
                 std::thread::spawn(move || drop(old));

@@ -3,6 +3,7 @@
 //! Invariant: whatever exactly-once rests on is forced here and cannot be overridden; the rest are defaults that a user's property replaces.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
@@ -22,6 +23,9 @@ pub const FORCED_PROPERTIES: &[&str] = &[
     "isolation.level",
     "enable.partition.eof",
     "check.crcs",
+    "api.version.request",
+    "broker.version.fallback",
+    "topic.blacklist",
     "allow.auto.create.topics",
     "queued.max.messages.kbytes",
 ];
@@ -36,8 +40,12 @@ pub enum GroupProtocol {
     Consumer,
 }
 
+/// How often librdkafka looks for new partitions, and we for topics that match a pattern.
+pub(crate) const METADATA_INTERVAL: &str = "topic.metadata.refresh.interval.ms";
+pub(crate) const METADATA_EVERY: Duration = Duration::from_secs(10);
+
 /// What a consumer is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ConsumerSettings {
     /// librdkafka's own properties, `bootstrap.servers` among them, checked by [`check_property`](super::check_property) before.
     pub properties: BTreeMap<String, String>,
@@ -59,6 +67,18 @@ pub struct ConsumerSettings {
     pub max_poll_interval: Duration,
     /// How long a revoke may wait for its answer before the thread answers by itself; the whole group waits with it.
     pub revoke_deadline: Duration,
+}
+
+impl fmt::Debug for ConsumerSettings {
+    /// Of the properties the names only: a password can stand in many of them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsumerSettings")
+            .field("properties", &self.properties.keys())
+            .field("group_id", &self.group_id)
+            .field("protocol", &self.protocol)
+            .field("topics", &self.topics)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The largest first part of a partition in one fetch response, and the smallest: producers' batches are rarely larger.
@@ -112,7 +132,7 @@ impl ConsumerSettings {
         let fetch_max = FETCH_MAX.max(self.number("message.max.bytes", MESSAGE_MAX_DEFAULT));
         config
             .set("client.id", "oncesink")
-            .set("topic.metadata.refresh.interval.ms", "10000")
+            .set(METADATA_INTERVAL, METADATA_EVERY.as_millis().to_string())
             .set("fetch.queue.backoff.ms", "5")
             .set("fetch.max.bytes", fetch_max.to_string())
             // The limit in bytes governs; this one must not be met first.
@@ -148,6 +168,10 @@ impl ConsumerSettings {
             .set("allow.auto.create.topics", "false")
             .set("max.poll.interval.ms", self.max_poll_interval.as_millis().to_string())
             .set("queued.max.messages.kbytes", self.queue_kilobytes.to_string());
+        // By default a client speaks as the broker does. One that is told otherwise is given aborted records too.
+        for key in ["api.version.request", "broker.version.fallback", "topic.blacklist"] {
+            config.remove(key);
+        }
     }
 
     fn set_group(&self, config: &mut ClientConfig) {

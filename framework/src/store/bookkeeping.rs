@@ -68,13 +68,15 @@ impl Present {
 fn question(table: &str) -> String {
     format!(
         "{table} is a table of the three-column recipe (topic, partition_id, last_offset). Say what its offset means, and whose it is: \
-         oncesink migrate --adopt next|processed --group G. It is then renamed and its rows are copied"
+         {}. It is then renamed and its rows are copied",
+        crate::remedy::command("migrate --adopt next|processed --group G")
     )
 }
 
 /// A table of ours is not there.
 pub(super) fn no_table(table: &str) -> String {
-    format!("{table}: no such table. Run: oncesink migrate (for your DBA: oncesink migrate --print)")
+    let [ours, dba] = ["migrate", "migrate --print"].map(crate::remedy::command);
+    format!("{table}: no such table. Run: {ours} (for your DBA: {dba})")
 }
 
 /// The newest version that this release knows.
@@ -88,7 +90,8 @@ pub(super) fn version_problem(table: &str, applied: &[i32], migrations: Migratio
     let newest = newest(migrations);
     if stands < newest {
         return Some(format!(
-            "{table} is at version {stands}, this release needs {newest}. Run: oncesink migrate"
+            "{table} is at version {stands}, this release needs {newest}. Run: {}",
+            crate::remedy::command("migrate")
         ));
     }
     (stands > newest).then(|| {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::kafka::Ends;
 use crate::record::TopicPartition;
+use crate::remedy;
 use crate::supervisor::live::LiveSink;
 use crate::supervisor::preflight::Checked;
 use crate::supervisor::settings::SinkSettings;
@@ -161,28 +162,33 @@ impl Chronicle {
             1 => "1 partition flows on".to_owned(),
             more => format!("{more} partitions flow on"),
         };
+        let to_reset = |place: &dyn std::fmt::Display| {
+            remedy::command(format_args!("reset {name} {place} --to earliest --reason \"...\""))
+        };
+        let to_resume = remedy::command(format_args!("resume {name} {place}"));
         match halt.state {
             HaltState::Refused => tracing::error!(
-                "{place} refused: {}. Nothing was touched; {flow}. To start over in this topic: oncesink reset {name} {} --to earliest --reason \"...\"",
+                "{place} refused: {}. Nothing was touched; {flow}. To start over in this topic: {}",
                 halt.reason,
-                place.topic
+                to_reset(&place.topic)
             ),
-            HaltState::Paused => tracing::warn!(
-                "{place}{at} paused: {}. {flow}. To go on: oncesink resume {name} {place}",
-                halt.reason
-            ),
+            HaltState::Paused => {
+                tracing::warn!("{place}{at} paused: {}. {flow}. To go on: {to_resume}", halt.reason);
+            }
             HaltState::Stopped if halt.bad_record => {
                 let offset = stored.unwrap_or(0);
+                let to_skip = format_args!("skip {name} {place} --expect {offset} --reason \"...\"");
+                let to_skip = remedy::command(to_skip);
                 tracing::error!(
                     "{place}{at} stopped: {}. {flow}. Nothing of {offset} or later is written. \
-                     Fix the table or the producer, then: oncesink resume {name} {place}\n      \
-                     or leave it out: oncesink skip {name} {place} --expect {offset} --reason \"...\"",
+                     Fix the table or the producer, then: {to_resume}\n      or leave it out: {to_skip}",
                     halt.reason
                 );
             }
             HaltState::Stopped => tracing::error!(
-                "{place}{at} stopped: {}. {flow}. To start over: oncesink reset {name} {place} --to earliest --reason \"...\"",
-                halt.reason
+                "{place}{at} stopped: {}. {flow}. To start over: {}",
+                halt.reason,
+                to_reset(place)
             ),
         }
     }

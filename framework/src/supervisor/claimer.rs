@@ -18,9 +18,11 @@ use crate::kafka::{ClaimNumber, Ends, Monitor, TopicFacts, TopicState};
 use crate::metrics::emit;
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
-use crate::store::{Claim, Claimed, Identity, Refusal, Starts, Store, TopicIdentity, Wanted};
+use crate::store::{Claim, Claimed, Identity, Refusal, Store, TopicIdentity, Wanted};
+use crate::supervisor::reading::Reading;
 use crate::supervisor::starts;
 use crate::supervisor::state::{Found, Halt};
+use crate::topics::Topics;
 
 /// A session of our own group that blocks a claim for this long is frozen.
 const FROZEN_AFTER: Duration = Duration::from_secs(5);
@@ -72,9 +74,9 @@ impl Current {
 
 /// Topics that something was seen of in this process.
 #[derive(Clone, Default)]
-pub(crate) struct Topics(Arc<Mutex<BTreeSet<Arc<str>>>>);
+pub(crate) struct TopicSet(Arc<Mutex<BTreeSet<Arc<str>>>>);
 
-impl Topics {
+impl TopicSet {
     /// Gives whether it is new here.
     fn insert(&self, topic: &Arc<str>) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(topic))
@@ -101,12 +103,12 @@ pub(crate) struct Claimer<S> {
     pub(crate) identity: Identity,
     pub(crate) start: StartPolicy,
     pub(crate) on_expired: OnExpired,
-    /// Target of each topic, as the opened sink names it.
-    pub(crate) targets: BTreeMap<Arc<str>, Arc<str>>,
+    pub(crate) topics: Topics,
+    pub(crate) reading: Reading,
     /// Topics that were claimed before. One that has no record any more was not forgotten by us: somebody emptied the tables.
-    pub(crate) begun: Topics,
+    pub(crate) begun: TopicSet,
     /// Topics of which it was said that they have no id.
-    pub(crate) unidentified: Topics,
+    pub(crate) unidentified: TopicSet,
     pub(crate) waiting: Waiting,
     pub(crate) current: Current,
     pub(crate) brought: UnboundedSender<Brought>,
@@ -300,6 +302,12 @@ impl<S: Store> Claimer<S> {
         Ok((topics, why))
     }
 
+    /// A topic that is named follows the policy. A match without a record came later than its pattern, whose matches of that time were all recorded before it:
+    /// nobody has asked for its end.
+    fn policy(&self, topic: &str) -> StartPolicy {
+        if self.topics.is_named(topic) { self.start } else { StartPolicy::Earliest }
+    }
+
     /// One topic's identity, with rows for all its partitions.
     async fn register(&self, facts: &TopicFacts, recorded: Option<i32>) -> Result<TopicIdentity, Failure> {
         let name = &facts.name;
@@ -319,33 +327,16 @@ impl<S: Store> Claimer<S> {
                 "topic {name:?}: the brokers tell no topic ids, as before Kafka 2.8: should it be deleted and created again, that cannot be noticed"
             );
         }
-        let target = self.targets.get(name).cloned().unwrap_or_else(|| Arc::clone(&self.identity.sink));
+        let target = self.reading.target(name).unwrap_or_else(|| Arc::clone(&self.identity.sink));
         let id = id.as_deref().unwrap_or_default().into();
         let topic = TopicIdentity { name: Arc::clone(name), id, target };
         if recorded.is_none_or(|recorded| recorded < partitions) {
-            let starts = self.starts(&topic, partitions, recorded.is_none()).await?;
+            let policy = self.policy(name);
+            let starts =
+                starts::of_topic(&self.monitor, &topic, partitions, policy, recorded.is_none()).await?;
             self.answer("first rows", self.store.register(&self.identity, &starts)).await?;
         }
         Ok(topic)
-    }
-
-    /// Where partitions without a row begin: by the policy at the topic's first claim, at their beginning when they came later.
-    async fn starts(
-        &self,
-        topic: &TopicIdentity,
-        partitions: i32,
-        first_claim: bool,
-    ) -> Result<Starts, Failure> {
-        let places: Vec<TopicPartition> = (0..partitions)
-            .map(|partition| TopicPartition::new(Arc::clone(&topic.name), partition))
-            .collect();
-        let beginning = starts::resolve(&self.monitor, &places, StartPolicy::Earliest).await?;
-        let first = match self.start {
-            StartPolicy::Earliest => beginning.clone(),
-            _ if !first_claim => beginning.clone(),
-            policy => starts::resolve(&self.monitor, &places, policy).await?,
-        };
-        Ok(Starts { topic: topic.clone(), policy: self.start, first, beginning })
     }
 
     /// Checks positions before they are assigned; one that cannot be is confirmed by a second reading before anything stops.

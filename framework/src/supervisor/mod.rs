@@ -1,13 +1,16 @@
 //! A running sink: the group's assignment, the claims, and the writers.
 //!
-//! [`state`] decides over partitions, [`run`] acts; [`claimer`] and [`watch`] work beside it and decide nothing.
+//! [`state`] decides over partitions, [`run`] acts; [`claimer`], [`watch`] and [`arrivals`] work beside it and decide nothing.
 
+mod arrivals;
 mod chronicle;
 mod claimer;
 mod live;
+mod logins;
 mod orphans;
 mod preflight;
 mod promise;
+mod reading;
 mod run;
 mod settings;
 mod sinks;

@@ -8,15 +8,17 @@ use std::time::{Duration, Instant};
 
 use crate::config::Secret;
 use crate::error::{Class, Failure, SinkError};
-use crate::kafka::{Monitor, TopicState};
+use crate::kafka::{Monitor, TopicFacts, TopicState};
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Identity, Starts, Store, TopicIdentity};
-use crate::supervisor::claimer::{Topics, back_off};
+use crate::supervisor::claimer::{TopicSet, back_off};
 use crate::supervisor::promise::{Promise, TopicIds};
+use crate::supervisor::reading::Reading;
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::starts;
+use crate::topics::Topics;
 use crate::writer::{ConfigSource, open_on};
 
 /// How often an unknown topic is asked for before it counts as missing: right after it was made, brokers differ about it for tens of milliseconds.
@@ -31,14 +33,15 @@ pub struct Checked {
     pub monitor: Monitor,
     /// Whose rows these will be.
     pub identity: Identity,
-    /// Target of each topic.
+    /// Target of each topic, those that match a pattern now among them.
     pub targets: BTreeMap<Arc<str>, Arc<str>>,
     /// Partition count of each topic that exists.
     pub partitions: BTreeMap<Arc<str>, i32>,
     /// With `until_end`: the last stable offsets at the start.
     pub ends: BTreeMap<TopicPartition, i64>,
-    pub(crate) begun: Topics,
-    pub(crate) unidentified: Topics,
+    pub(crate) begun: TopicSet,
+    pub(crate) unidentified: TopicSet,
+    pub(crate) reading: Reading,
 }
 
 /// Checks a sink's surroundings, in the order in which people can mend them. With `wait`, what does not answer is waited for.
@@ -51,15 +54,21 @@ pub async fn check<S: Store, K: Sink<S>>(
     config: &ConfigSource<K::Config>,
     wait: bool,
 ) -> Result<Checked, Failure> {
-    let properties = settings.properties().map_err(Failure::fatal)?;
-    let monitor = Monitor::new(&properties).map_err(|error| Failure::fatal(error.to_string()))?;
+    let topics = settings.selection()?;
+    let source = settings.clone();
+    let monitor = Monitor::renewing(Arc::new(move || source.properties()))
+        .map_err(|error| Failure::fatal(error.to_string()))?;
     let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor, settings)).await?;
-    let Existing { partitions, unknown, ids } =
-        patiently(wait, "Kafka", || existing(&monitor, &settings.topics)).await?;
-    let names: BTreeSet<String> = settings.topics.iter().map(|topic| topic.to_string()).collect();
-    let sink = patiently(wait, "the database", || opened::<S, K>(store, config, &names))
-        .await
-        .map_err(|failure| failure.of_sink(&settings.name))?;
+    let Existing { mut partitions, unknown, ids } =
+        patiently(wait, "Kafka", || existing(&monitor, topics.names())).await?;
+    let matching =
+        patiently(wait, "Kafka", || async { monitor.matching(&topics).await.map_err(starts::from_kafka) })
+            .await?;
+    partitions.extend(matching.iter().cloned());
+    let named = topics.names().iter();
+    let names: BTreeSet<String> =
+        named.chain(matching.iter().map(|(name, _)| name)).map(|name| name.to_string()).collect();
+    let opened = patiently(wait, "the database", || opened::<S, K>(settings, store, config, &names)).await?;
     let offsets = patiently(wait, "the database", || store.verify()).await?;
     if wait {
         patiently(wait, "the database", || store.take_possession()).await?;
@@ -70,10 +79,8 @@ pub async fn check<S: Store, K: Sink<S>>(
         cluster_id: cluster_id.into(),
         owner: Arc::clone(&settings.owner),
     };
-    let tables: Vec<(Arc<str>, String)> =
-        settings.topics.iter().map(|topic| (Arc::clone(topic), sink.target(topic))).collect();
-    let names: Vec<&str> = tables.iter().map(|(_, table)| table.as_str()).collect();
-    if wait {
+    if wait && !opened.tables.is_empty() {
+        let names: Vec<&str> = opened.tables.iter().map(|(_, table)| table.as_str()).collect();
         let promise = Promise {
             sink: &settings.name,
             group: &settings.group,
@@ -84,28 +91,107 @@ pub async fn check<S: Store, K: Sink<S>>(
         };
         tracing::info!("{promise}");
     }
-    patiently(wait, "the database", || first_claims(settings, store, &sink, &partitions, &tables)).await?;
-    let targets: BTreeMap<Arc<str>, Arc<str>> = tables
-        .into_iter()
-        .map(|(topic, table)| (topic, format!("{}: {table}", settings.name).into()))
-        .collect();
+    patiently(wait, "the database", || async {
+        let past = claimed_from_the_past(settings, store, &topics, &opened.tables).await?;
+        first_claims(settings, store, opened.sink.as_ref(), &partitions, &opened.tables, &past).await
+    })
+    .await?;
+    let targets: BTreeMap<Arc<str>, Arc<str>> =
+        opened.tables.into_iter().map(|(topic, table)| (topic, settings.with_name(&table))).collect();
     if wait {
         patiently(wait, "the database", || absent(settings, store, &identity, &unknown, &targets)).await?;
+        let first = First { settings, store, monitor: &monitor, identity: &identity, targets: &targets };
+        patiently(wait, "the database", || first.matches(&topics, &matching)).await?;
     }
     let ends = if settings.until_end {
         patiently(wait, "Kafka", || ends(&monitor, &partitions)).await?
     } else {
         BTreeMap::new()
     };
+    let reading = Reading::new(targets.clone());
     Ok(Checked {
         monitor,
         identity,
         targets,
         partitions,
         ends,
-        begun: Topics::default(),
-        unidentified: Topics::default(),
+        begun: TopicSet::default(),
+        unidentified: TopicSet::default(),
+        reading,
     })
+}
+
+/// Opens the sink for topics that have come, which begin at their beginning whatever the policy says, and looks whether their targets may be filled; gives the target
+/// of each.
+pub(crate) async fn look_at_targets<S: Store, K: Sink<S>>(
+    settings: &SinkSettings,
+    store: &Arc<S>,
+    config: &ConfigSource<K::Config>,
+    partitions: &BTreeMap<Arc<str>, i32>,
+    reading: &Reading,
+) -> Result<Vec<(Arc<str>, String)>, Failure> {
+    let names: BTreeSet<String> = partitions.keys().map(|name| name.to_string()).collect();
+    let opened = opened::<S, K>(settings, store, config, &names).await?;
+    // A table that a topic of this sink fills already may have rows.
+    let known = reading.topics().into_iter().filter_map(|topic| {
+        let target = reading.target(&topic)?;
+        Some((topic, settings.without_name(&target).to_owned()))
+    });
+    let tables: Vec<(Arc<str>, String)> = known.chain(opened.tables.iter().cloned()).collect();
+    let past = partitions.keys().cloned().collect();
+    first_claims(settings, store, opened.sink.as_ref(), partitions, &tables, &past).await?;
+    Ok(opened.tables)
+}
+
+/// The first start of a pattern.
+struct First<'c, S> {
+    settings: &'c SinkSettings,
+    store: &'c Arc<S>,
+    monitor: &'c Monitor,
+    identity: &'c Identity,
+    targets: &'c BTreeMap<Arc<str>, Arc<str>>,
+}
+
+impl<S: Store> First<'_, S> {
+    /// Records the topics that match a pattern at its first start by the policy, and then the pattern itself, with no partitions: a match without a record that is
+    /// found later, also after a time in which no process ran, begins at its beginning. In this order, so that a start that is cut short is begun again.
+    async fn matches(&self, topics: &Topics, matching: &[(Arc<str>, i32)]) -> Result<(), Failure> {
+        let patterns: Vec<Arc<str>> = topics.patterns().iter().map(|one| Arc::clone(one.text())).collect();
+        if patterns.is_empty() {
+            return Ok(());
+        }
+        let recorded = self.store.recorded(&patterns).await?;
+        for (pattern, _) in topics.patterns().iter().zip(recorded).filter(|(_, known)| known.is_none()) {
+            let names: Vec<Arc<str>> =
+                matching.iter().map(|(name, _)| name).filter(|name| pattern.matches(name)).cloned().collect();
+            let recorded = self.store.recorded(&names).await?;
+            let new: Vec<Arc<str>> = names
+                .into_iter()
+                .zip(recorded)
+                .filter(|(_, known)| known.is_none())
+                .map(|(name, _)| name)
+                .collect();
+            for facts in self.monitor.topics(&new).await.map_err(starts::from_kafka)? {
+                self.record(facts).await?;
+            }
+            let name = Arc::clone(pattern.text());
+            let topic = TopicIdentity { target: Arc::clone(&name), name, id: "".into() };
+            let starts =
+                Starts { topic, policy: self.settings.start, first: Vec::new(), beginning: Vec::new() };
+            self.store.register(self.identity, &starts).await?;
+        }
+        Ok(())
+    }
+
+    async fn record(&self, facts: TopicFacts) -> Result<(), Failure> {
+        // Gone again since it was listed: it comes later, if it comes.
+        let TopicState::Exists { id, partitions } = facts.state else { return Ok(()) };
+        let target = self.targets.get(&facts.name).cloned();
+        let target = target.unwrap_or_else(|| Arc::clone(&self.settings.name));
+        let topic = TopicIdentity { name: facts.name, id: id.unwrap_or_default().into(), target };
+        let starts = starts::of_topic(self.monitor, &topic, partitions, self.settings.start, true).await?;
+        self.store.register(self.identity, &starts).await
+    }
 }
 
 /// The first question to Kafka: here an address that is wrong shows.
@@ -117,15 +203,27 @@ async fn cluster_id(monitor: &Monitor, settings: &SinkSettings) -> Result<String
     })
 }
 
+/// The sink, none when there is no topic yet, and the target of each topic.
+struct Opened<K> {
+    sink: Option<K>,
+    tables: Vec<(Arc<str>, String)>,
+}
+
 async fn opened<S: Store, K: Sink<S>>(
+    settings: &SinkSettings,
     store: &Arc<S>,
     config: &ConfigSource<K::Config>,
     names: &BTreeSet<String>,
-) -> Result<K, Failure> {
+) -> Result<Opened<K>, Failure> {
+    if names.is_empty() {
+        return Ok(Opened { sink: None, tables: Vec::new() });
+    }
     let session = store.connect().await?;
-    let (session, sink) = open_on::<S, K>(store, session, config()?, names).await?;
+    let sink = open_on::<S, K>(store, session, config()?, names).await;
+    let (session, sink) = sink.map_err(|failure| failure.of_sink(&settings.name))?;
     drop(session);
-    Ok(sink)
+    let tables = names.iter().map(|topic| (topic.as_str().into(), sink.target(topic))).collect();
+    Ok(Opened { sink: Some(sink), tables })
 }
 
 /// Records topics that do not exist yet with no partitions: once they are made, they are read from their beginning, whatever the policy.
@@ -145,18 +243,39 @@ async fn absent<S: Store>(
     Ok(())
 }
 
+/// The topics whose first claim would begin before the end: all of them, but for the policy `latest` only matches that came later than their pattern.
+async fn claimed_from_the_past<S: Store>(
+    settings: &SinkSettings,
+    store: &Arc<S>,
+    topics: &Topics,
+    tables: &[(Arc<str>, String)],
+) -> Result<BTreeSet<Arc<str>>, Failure> {
+    let names = tables.iter().map(|(topic, _)| topic);
+    if settings.start != StartPolicy::Latest {
+        return Ok(names.cloned().collect());
+    }
+    let mut past = BTreeSet::new();
+    for pattern in topics.patterns() {
+        if store.recorded(&[Arc::clone(pattern.text())]).await?.iter().all(Option::is_none) {
+            continue;
+        }
+        let matches = |topic: &&Arc<str>| !topics.is_named(topic) && pattern.matches(topic);
+        past.extend(names.clone().filter(matches).cloned());
+    }
+    Ok(past)
+}
+
 /// A first claim that does not begin at the end must not fill a target that has rows already: after a group was renamed, or another database was named,
-/// everything would be there twice.
+/// everything would be there twice. `tables` is where the topics go, `past` those whose first claim would not begin at the end.
 async fn first_claims<S: Store, K: Sink<S>>(
     settings: &SinkSettings,
     store: &Arc<S>,
-    sink: &K,
+    sink: Option<&K>,
     partitions: &BTreeMap<Arc<str>, i32>,
     tables: &[(Arc<str>, String)],
+    past: &BTreeSet<Arc<str>>,
 ) -> Result<(), Failure> {
-    if settings.into_rows || settings.start == StartPolicy::Latest {
-        return Ok(());
-    }
+    let Some(sink) = sink.filter(|_| !settings.into_rows) else { return Ok(()) };
     let mut topics: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
     for (topic, table) in tables {
         topics.entry(table).or_default().push(Arc::clone(topic));
@@ -164,7 +283,7 @@ async fn first_claims<S: Store, K: Sink<S>>(
     // Opened when a table has to be looked at, and dropped, which is a rollback.
     let mut looking = None;
     for (table, topics) in topics {
-        if begun(store, partitions, &topics).await? {
+        if !topics.iter().any(|topic| past.contains(topic)) || begun(store, partitions, &topics).await? {
             continue;
         }
         let Some(topic) = topics.first() else { continue };

@@ -18,11 +18,14 @@ use crate::metrics::emit;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Claimed, EventRow, Row, Store};
+use crate::supervisor::arrivals::{Arrival, Arrivals};
 use crate::supervisor::chronicle::Chronicle;
 use crate::supervisor::claimer::{Brought, Claimer, Current, Waiting, back_off};
 use crate::supervisor::live::{LiveSink, Shown};
+use crate::supervisor::logins::{Logins, Verdict};
 use crate::supervisor::orphans::Orphans;
 use crate::supervisor::preflight::{Checked, check};
+use crate::supervisor::reading::Reading;
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::sinks::Ended;
 use crate::supervisor::stalls::Stalls;
@@ -62,11 +65,16 @@ pub(crate) async fn supervise<S: Store, K: Sink<S>>(
         let began = Instant::now();
         let session =
             Supervisor::<S>::start::<K>(&settings, &store, &config, &live, &checked, shutdown.clone());
-        let session = match session {
-            Ok(session) => session,
+        let over = match session {
+            Ok(session) => session.run().await,
+            // What made a client once will make another: a secret that cannot be read now, for one.
+            Err(failure) if attempts > 0 => {
+                tracing::warn!("{}: {failure}; trying again", settings.name);
+                Over::ClientLost
+            }
             Err(failure) => return Ended::Fatal(failure),
         };
-        match session.run().await {
+        match over {
             Over::Ended(ended) => return ended,
             Over::ClientLost => {
                 attempts = if began.elapsed() > Duration::from_secs(60) { 1 } else { attempts + 1 };
@@ -119,7 +127,11 @@ struct Supervisor<S: Store> {
     writers: Vec<WriterHandle>,
     claimer: Arc<Claimer<S>>,
     looked: Looked,
-    watcher: tokio::task::AbortHandle,
+    watchers: Vec<tokio::task::AbortHandle>,
+    /// What the group is asked for; grows when a topic comes that matches a pattern.
+    reading: Reading,
+    /// Nothing matches yet, and nothing is named: there is no group to join.
+    no_topic_yet: bool,
     partitions: Partitions,
     /// Partitions with a transaction since the last look.
     active: HashSet<TopicPartition>,
@@ -139,6 +151,7 @@ struct Supervisor<S: Store> {
     ends: BTreeMap<TopicPartition, i64>,
     reading_ends: bool,
     dirty: bool,
+    logins: Logins,
     /// For the consumer, until the event at hand, or a burst of them, is dealt with.
     starts: Vec<kafka::Start>,
     unassigns: Vec<TopicPartition>,
@@ -158,7 +171,11 @@ impl<S: Store> Supervisor<S> {
         let (said_tx, said) = unbounded_channel();
         let (seen_tx, seen) = unbounded_channel();
         let partitions = checked.partitions.values().map(|count| usize::try_from(*count).unwrap_or(0)).sum();
-        let consumer = settings.consumer(partitions).map_err(Failure::fatal)?;
+        let reading = checked.reading.clone();
+        let topics = reading.topics();
+        let no_topic_yet = topics.is_empty();
+        let properties = settings.properties().map_err(Failure::fatal)?;
+        let consumer = settings.consumer(&topics, partitions, &properties);
         let (consumer, queues) = kafka::start(&consumer, settings.writers, events)
             .map_err(|error| Failure::fatal(error.to_string()))?;
         let writer_settings = WriterSettings {
@@ -188,7 +205,8 @@ impl<S: Store> Supervisor<S> {
             identity: checked.identity.clone(),
             start: settings.start,
             on_expired: settings.on_expired,
-            targets: checked.targets.clone(),
+            topics: settings.selection()?,
+            reading: reading.clone(),
             begun: checked.begun.clone(),
             unidentified: checked.unidentified.clone(),
             waiting: Waiting::default(),
@@ -198,7 +216,27 @@ impl<S: Store> Supervisor<S> {
         });
         let looked = Looked::default();
         let watcher = watch(Arc::clone(store), checked.monitor.clone(), looked.clone(), seen_tx.clone());
-        let watcher = tokio::spawn(watcher).abort_handle();
+        let mut watchers = vec![tokio::spawn(watcher).abort_handle()];
+        if !claimer.topics.patterns().is_empty() {
+            let arrivals = Arrivals::<S, K> {
+                settings: settings.clone(),
+                topics: claimer.topics.clone(),
+                store: Arc::clone(store),
+                config: Arc::clone(config),
+                checked: Arc::clone(checked),
+                seen: seen_tx.clone(),
+            };
+            watchers.push(tokio::spawn(arrivals.watch()).abort_handle());
+        }
+        let mut chronicle = Chronicle::new(settings, checked);
+        if no_topic_yet {
+            tracing::info!(
+                "{}: no topic matches {} yet; one that comes is read from its beginning",
+                settings.name,
+                settings.topics.join(", ")
+            );
+            chronicle.joined();
+        }
         Ok(Self {
             store: Arc::clone(store),
             live: Arc::clone(live),
@@ -210,20 +248,23 @@ impl<S: Store> Supervisor<S> {
             writers,
             claimer,
             looked,
-            watcher,
+            watchers,
+            reading,
+            no_topic_yet,
             active: HashSet::new(),
             topic_ids: HashMap::new(),
             orphans: Orphans::new(settings.foreign_key_wait),
             revoke: None,
             stalls: Stalls::default(),
-            joined: false,
+            joined: no_topic_yet,
             stopping: None,
             over: None,
-            chronicle: Chronicle::new(settings, checked),
+            chronicle,
             began: Instant::now(),
             ends: checked.ends.clone(),
             reading_ends: false,
             dirty: false,
+            logins: Logins::new(properties),
             starts: Vec::new(),
             unassigns: Vec::new(),
             settings: settings.clone(),
@@ -378,6 +419,7 @@ impl<S: Store> Supervisor<S> {
             }
             kafka::Event::Unassigned { places } => self.step(Event::Unassigned(places)),
             kafka::Event::Stray { place, offset } => self.step(Event::Stray { place, offset }),
+            kafka::Event::Error { code, reason } if kafka::is_login(code) => self.login_refused(&reason),
             kafka::Event::Error { code, reason } => tracing::debug!(?code, "librdkafka: {reason}"),
             kafka::Event::Fatal { kind, reason } => self.client_died(&kind, &reason),
             kafka::Event::Stopped { .. } => {
@@ -518,7 +560,7 @@ impl<S: Store> Supervisor<S> {
 
     /// Writers first: their queues must be gone before the client closes.
     async fn close(mut self, mut events: UnboundedReceiver<kafka::Event>) -> Over {
-        self.watcher.abort();
+        self.watchers.iter().for_each(tokio::task::AbortHandle::abort);
         for writer in &self.writers {
             let _ = writer.instructions.send(Instruction::End);
         }

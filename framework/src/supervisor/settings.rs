@@ -5,9 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{KafkaSection, OnBadRecord, OnExpired, Secret, SinkSection, defaults};
+use crate::error::Failure;
 use crate::kafka;
 use crate::position::StartPolicy;
+use crate::topics::Topics;
 use crate::writer::BatchLimits;
+
+/// Partitions that a writer of a sink with patterns is prepared for at least: topics come while it runs, and the client's limits are set once.
+const MATCHES_EXPECTED: usize = 16;
 
 /// The settings of one sink, from its section of the file and that of Kafka, or made by an embedding program.
 #[derive(Clone, Debug)]
@@ -16,7 +21,7 @@ pub struct SinkSettings {
     pub name: Arc<str>,
     /// Kafka group, and `consumer_group` of the stored offsets.
     pub group: Arc<str>,
-    /// Topics to read.
+    /// Topics to read, by name, or by a pattern that begins with `^`: see [`Topics`].
     pub topics: Vec<Arc<str>>,
     /// librdkafka's properties, `bootstrap.servers` among them.
     pub kafka: BTreeMap<String, Secret>,
@@ -105,18 +110,52 @@ impl SinkSettings {
 
     /// librdkafka's properties with secrets resolved now.
     pub(crate) fn properties(&self) -> Result<BTreeMap<String, String>, String> {
-        self.kafka.iter().map(|(key, value)| Ok((key.clone(), value.current()?))).collect()
+        let read = |(key, value): (&String, &Secret)| match value.current() {
+            Ok(value) => Ok((key.clone(), value)),
+            Err(error) => Err(format!("kafka: {key:?}: {error}")),
+        };
+        self.kafka.iter().map(read).collect()
     }
 
-    pub(crate) fn consumer(&self, partitions: usize) -> Result<kafka::ConsumerSettings, String> {
-        let topics = self.topics.iter().map(|topic| topic.to_string()).collect();
-        let mut settings = kafka::ConsumerSettings::new("", &self.group, topics);
-        settings.properties = self.properties()?;
+    /// The list of topics, read.
+    pub(crate) fn selection(&self) -> Result<Topics, Failure> {
+        let topics = Topics::parse(&self.topics);
+        topics.map_err(|message| Failure::fatal(format!("sinks.{}.topics: {message}", self.name)))
+    }
+
+    /// A consumer of these topics, which have so many partitions now.
+    pub(crate) fn consumer(
+        &self,
+        topics: &[Arc<str>],
+        partitions: usize,
+        properties: &BTreeMap<String, String>,
+    ) -> kafka::ConsumerSettings {
+        let names = topics.iter().map(|topic| topic.to_string()).collect();
+        let mut settings = kafka::ConsumerSettings::new("", &self.group, names);
+        settings.properties = properties.clone();
         settings.protocol = self.protocol;
         settings.take_group_properties();
         settings.queue_kilobytes = u32::try_from(self.payload_share() / 1000).unwrap_or(u32::MAX).max(64);
-        settings.partitions_per_writer = partitions.div_ceil(self.writers.max(1)).max(1);
-        Ok(settings)
+        let expected =
+            if self.topics.iter().any(|topic| topic.starts_with('^')) { MATCHES_EXPECTED } else { 1 };
+        settings.partitions_per_writer = partitions.div_ceil(self.writers.max(1)).max(expected);
+        settings
+    }
+
+    /// How often topics are looked for that match a pattern: as often as librdkafka looks for new partitions.
+    pub(crate) fn metadata_every(&self) -> Duration {
+        let given = self.kafka.get(kafka::METADATA_INTERVAL).and_then(|text| text.expose().parse().ok());
+        given.map_or(kafka::METADATA_EVERY, Duration::from_millis).max(Duration::from_millis(100))
+    }
+
+    /// A target as the sink names it, made the identity of a row.
+    pub(crate) fn with_name(&self, target: &str) -> Arc<str> {
+        format!("{}: {target}", self.name).into()
+    }
+
+    /// The same for people.
+    pub(crate) fn without_name<'t>(&self, identity: &'t str) -> &'t str {
+        identity.strip_prefix(&*self.name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(identity)
     }
 
     /// Bytes of payload that may wait in a writer's queue, and again in its closed batches. Resident memory is about three times the payload held.

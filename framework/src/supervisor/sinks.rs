@@ -68,6 +68,23 @@ impl SinkTask {
     }
 }
 
+/// Says at once why a sink ended that was not told to, since the others may go on for weeks.
+fn tell(name: &str, ended: &Ended, others: usize) {
+    let flow = match others {
+        0 => "",
+        1 => "; the other sink goes on",
+        _ => "; the other sinks go on",
+    };
+    match ended {
+        Ended::Stopped | Ended::Reached | Ended::Short(_) => {}
+        Ended::DrainPassed => tracing::warn!(
+            "{name}: the drain deadline passed with a COMMIT unanswered; the next claim finds out"
+        ),
+        Ended::Refused(failure) => tracing::error!("{name}: {failure}{flow}"),
+        Ended::Fatal(failure) => tracing::error!("{name}: ended: {failure}{flow}"),
+    }
+}
+
 /// Runs sinks until `shutdown` is ready, or until each has ended by itself. Needs a multi-threaded tokio runtime: a sink's writers have threads of their own,
 /// and their transactions run here.
 pub async fn run(sinks: Vec<SinkTask>, shutdown: impl Future<Output = ()>) -> Vec<(Arc<str>, Ended)> {
@@ -82,14 +99,21 @@ pub async fn run(sinks: Vec<SinkTask>, shutdown: impl Future<Output = ()>) -> Ve
             (name, ended)
         });
     }
-    let mut results = Vec::new();
+    let mut results: Vec<(Arc<str>, Ended)> = Vec::new();
     tokio::pin!(shutdown);
     let mut told = false;
     loop {
         tokio::select! {
             next = running.join_next() => match next {
-                Some(Ok(result)) => results.push(result),
-                Some(Err(error)) => results.push(("".into(), Ended::Fatal(Failure::fatal(format!("a sink's task ended: {error}"))))),
+                Some(Ok((name, ended))) => {
+                    tell(&name, &ended, running.len());
+                    results.push((name, ended));
+                }
+                Some(Err(error)) => {
+                    let ended = Ended::Fatal(Failure::fatal(format!("a sink's task ended: {error}")));
+                    tell("a sink", &ended, running.len());
+                    results.push(("".into(), ended));
+                }
                 None => return results,
             },
             () = &mut shutdown, if !told => {

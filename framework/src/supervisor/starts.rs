@@ -1,9 +1,12 @@
 //! Resolving start policies into offsets.
 
+use std::sync::Arc;
+
 use crate::error::{Class, Failure};
 use crate::kafka::{Ends, Monitor, MonitorError};
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
+use crate::store::{Starts, TopicIdentity};
 
 /// The ends of all these partitions, or none: one that cannot be read is a failure of the whole, to be tried again.
 pub(crate) async fn all_ends(monitor: &Monitor, places: &[TopicPartition]) -> Result<Vec<Ends>, Failure> {
@@ -38,6 +41,25 @@ pub(crate) async fn resolve(
                 .collect())
         }
     }
+}
+
+/// Where the partitions of a topic begin that have no row: by the policy at the topic's first claim, at their beginning when they came later.
+pub(crate) async fn of_topic(
+    monitor: &Monitor,
+    topic: &TopicIdentity,
+    partitions: i32,
+    policy: StartPolicy,
+    first_claim: bool,
+) -> Result<Starts, Failure> {
+    let places: Vec<TopicPartition> =
+        (0..partitions).map(|partition| TopicPartition::new(Arc::clone(&topic.name), partition)).collect();
+    let beginning = resolve(monitor, &places, StartPolicy::Earliest).await?;
+    let first = match policy {
+        StartPolicy::Earliest => beginning.clone(),
+        _ if !first_claim => beginning.clone(),
+        policy => resolve(monitor, &places, policy).await?,
+    };
+    Ok(Starts { topic: topic.clone(), policy, first, beginning })
 }
 
 /// A question to the brokers that failed.

@@ -518,6 +518,11 @@ impl Partitions {
                 }
                 Then::Halt(halt) => {
                     let known = matches!(&partition.life, Life::Halted(already) if *already == halt);
+                    if partition.life == Life::Claiming {
+                        // What its claim still brings is of the time before: taken for news it would hide a later word from outside, and nothing would end the halt.
+                        partition.claim = claim;
+                        self.last_claim += 1;
+                    }
                     partition.life = Life::Halted(halt.clone());
                     if !known {
                         effects.push(Effect::Halted { place: place.clone(), halt });

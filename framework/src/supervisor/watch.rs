@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::kafka::{Ends, Monitor, TopicFacts, TopicState};
 use crate::record::TopicPartition;
 use crate::store::{Fence, Row, Store};
+use crate::supervisor::arrivals::Arrival;
 
 const EVERY: Duration = Duration::from_secs(1);
 /// So long without topic identities is said.
@@ -29,6 +30,8 @@ pub(crate) enum Seen {
     Rows(Vec<(Row, Known)>),
     /// Those of them that have no row, with what was known before.
     Absent(Vec<(TopicPartition, Known)>),
+    /// Topics that match a pattern, have come since the start, and may be read.
+    Arrived(Vec<Arrival>),
     /// Rows read to see whether the ends are reached; none when they could not be read.
     Reached(Option<Vec<Row>>),
 }

@@ -171,6 +171,9 @@ impl Turn {
     }
 }
 
+/// A kind of failure: class, whether it is a refusal, SQL state.
+type Trouble = (Class, bool, Option<String>);
+
 /// Everything that a writer's thread owns.
 struct Lane<S: Store, K: Sink<S>> {
     index: usize,
@@ -198,8 +201,8 @@ struct Lane<S: Store, K: Sink<S>> {
     /// The books of the transaction in doubt, to be counted if it was applied.
     doubtful: Option<(Batch, Box<[TopicBooks]>)>,
     wake_at: Option<Instant>,
-    /// The class of the failure that is being waited out, whether it is a refusal, and since when.
-    trouble: Option<((Class, bool), Instant)>,
+    /// Since when failures are waited out, and of which kinds they were.
+    trouble: Option<(Instant, Vec<Trouble>)>,
     /// The last failure of an object's own.
     sick: String,
     holdings: Holdings,

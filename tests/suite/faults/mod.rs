@@ -10,5 +10,7 @@ mod offsets;
 mod orphans;
 mod outage;
 mod read_only;
+mod rotated;
+mod several;
 mod sick;
 mod terminated;

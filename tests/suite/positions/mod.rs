@@ -4,6 +4,7 @@ mod damaged;
 mod expired;
 mod into_rows;
 mod leaderless;
+mod patterns;
 mod progress;
 mod recreated;
 mod rewound;

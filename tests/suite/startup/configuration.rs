@@ -57,7 +57,7 @@ async fn the_file() {
         wrong(
             "a later part's key",
             &[("table = \"@t\"", "mode = \"newer-wins\"")],
-            &["oncesink.toml:16: ", "mode"],
+            &["oncesink.toml:16: ", "mode", "planned"],
         ),
         wrong(
             "a mode without its key",

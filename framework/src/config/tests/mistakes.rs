@@ -70,9 +70,30 @@ fn mistakes_are_named_with_place_key_and_remedy() {
             "oncesink.toml:6: sinks.o.on_bad_record: unknown value \"dead_letter\"; did you mean \"dead-letter\"",
         ),
         (
-            sink("").replace("[\"t\"]", "[\"^t.*\"]"),
+            sink("").replace("[\"t\"]", "[\"^t(.*\"]"),
             &[],
-            "oncesink.toml:4: sinks.o.topics: \"^t.*\": topics by a pattern (^...) are planned",
+            "oncesink.toml:4: sinks.o.topics: \"^t(.*\" is no regex: unclosed group",
+        ),
+        (
+            sink("").replace("[\"t\"]", "[\"^t.*\", \"^t.*\"]"),
+            &[],
+            "oncesink.toml:4: sinks.o.topics: \"^t.*\" is named twice",
+        ),
+        (
+            sink("[sinks.o.tables.\"shop.ordres\"]\ntable = \"x\"")
+                .replace("[\"t\"]", "[\"shop.orders\", \"^t.*\"]"),
+            &[],
+            "oncesink.toml:6: sinks.o.tables.\"shop.ordres\": no topic of this name stands in topics, and no pattern there matches it; did you mean \"shop.orders\"?",
+        ),
+        (
+            sink("[sinks.o.tables.x]\ntable = \"x\""),
+            &[],
+            "oncesink.toml:6: sinks.o.tables.\"x\": no topic of this name stands in topics; did you mean \"t\"?",
+        ),
+        (
+            sink(""),
+            &[("ONCESINK_SINKS__O__TOPICS", "[\"t\", 1]")],
+            "ONCESINK_SINKS__O__TOPICS: sinks.o.topics: a list that begins with [ must be one of strings",
         ),
         (
             target("").replace("\"ledger\"", "\"mysql\""),
@@ -202,6 +223,21 @@ fn mistakes_are_named_with_place_key_and_remedy() {
             kafka("check.crcs = false"),
             &[],
             "oncesink.toml:3: kafka: \"check.crcs\" cannot be set: without it a flipped byte",
+        ),
+        (
+            kafka("api.version.request = false"),
+            &[],
+            "oncesink.toml:3: kafka: \"api.version.request\" cannot be set: without it",
+        ),
+        (
+            kafka("\"topic.blacklist\" = \"x\""),
+            &[],
+            "oncesink.toml:3: kafka: \"topic.blacklist\" cannot be set: what is read",
+        ),
+        (
+            kafka("auto.commit.enable = true"),
+            &[],
+            "oncesink.toml:3: kafka: \"auto.commit.enable\" cannot be set: offsets live",
         ),
         (
             kafka("group.protocol = \"consumer\"\nsession.timeout.ms = 6000"),

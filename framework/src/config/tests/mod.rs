@@ -6,6 +6,7 @@ use super::*;
 use crate::position::StartPolicy;
 
 mod mistakes;
+mod resolved;
 mod sink_config;
 
 struct Properties;
@@ -162,9 +163,32 @@ fn the_environment_wins_and_stays_a_string() {
     assert_eq!(sink.target.password.as_ref().unwrap().expose(), "00123");
     assert_eq!(sink.batch.rows, 5000);
     assert_eq!(sink.topics, ["orders", "returns"]);
+    let listed = "[\"orders\", \"^re.{1,9}$\"]";
+    let config_with_list = load(SIMPLE, &[("ONCESINK_SINKS__ORDERS__TOPICS", listed)]).unwrap();
+    assert_eq!(config_with_list.sinks[0].topics, ["orders", "^re.{1,9}$"]);
     assert_eq!(config.kafka.properties["security.protocol"].expose(), "ssl");
     assert_eq!(config.kafka.brokers(), "elsewhere:9092");
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:0");
+}
+
+#[test]
+fn a_variable_names_a_topic_without_its_dots() {
+    let file = target("largest_cents = 1").replace("[\"t\"]", "[\"shop.orders\", \"Shop-Items\"]");
+    let variables = [
+        ("ONCESINK_SINKS__O__TABLES__SHOP_ORDERS__TABLE", "one"),
+        ("ONCESINK_SINKS__O__TABLES__SHOP_ITEMS__TABLE", "two"),
+        ("ONCESINK_SINKS__O__TABLES__SHOP_ITEMS__KEY", "id"),
+    ];
+    let config = load(&file, &variables).unwrap();
+    assert_eq!(
+        format!("{:?}", config.sinks[0].tables),
+        "{\"tables\": {\"Shop-Items\": {\"key\": <a string>, \"table\": <a string>}, \"shop.orders\": {\"table\": <a string>}}}"
+    );
+    let wrong = load(&file, &[("ONCESINK_SINKS__O__TABLES__SHOP_ORDRES__TABLE", "one")]).unwrap_err();
+    assert_eq!(
+        wrong.to_string(),
+        "ONCESINK_SINKS__O__TABLES__SHOP_ORDRES__TABLE: sinks.o.tables.\"shop_ordres\": no topic of this name stands in topics; did you mean \"shop.orders\"?"
+    );
 }
 
 #[test]

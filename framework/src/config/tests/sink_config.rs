@@ -95,7 +95,7 @@ fn a_third_partys_mistakes() {
             "oncesink.toml:10: key \"children\" in [sinks.o.table] is not known yet: it is planned for a later version",
         ),
         (
-            "largest_cents = 1\n[sinks.o.tables.\"a.b\"]\ntable = \"x\"",
+            "largest_cents = 1\n[sinks.o.tables.t]\ntable = \"x\"",
             &[],
             "oncesink.toml:9: unknown key \"tables\" in [sinks.o]; did you mean \"table\"?",
         ),

@@ -49,6 +49,40 @@ fn an_assignment_of_nothing_is_answered_and_says_that_we_are_a_member() {
     assert_eq!(actions, [Action::AnswerAssign, Action::Send(Event::Joined)]);
 }
 
+fn subscribe(member: &mut Membership, topic: &str, now: Instant) -> Vec<Action> {
+    member.step(Input::Subscribe(vec![topic.to_owned()]), now)
+}
+
+#[test]
+fn a_subscription_changes_at_once_unless_the_group_is_changing() {
+    let now = Instant::now();
+    let [one, two] = ["one", "two"].map(|topic| Action::Subscribe(vec![topic.to_owned()]));
+    assert_eq!(subscribe(&mut Membership::new(PATIENCE), "one", now), [one]);
+    // The last of several, when the revoke was answered.
+    let mut waiting = waiting(now);
+    assert_eq!(subscribe(&mut waiting, "one", now), []);
+    assert_eq!(subscribe(&mut waiting, "two", now), []);
+    let actions = waiting.step(Input::Unassign { places: places([1]), revoke: true }, now);
+    assert_eq!(actions.last(), Some(&two));
+    assert_eq!(waiting.step(Input::Tick, now), []);
+}
+
+#[test]
+fn after_a_loss_a_subscription_waits_for_the_next_assignment_but_not_for_ever() {
+    let now = Instant::now();
+    let two = Action::Subscribe(vec!["two".to_owned()]);
+    let mut lost = member(now);
+    lost.step(Input::Lost(places(0..2)), now);
+    assert_eq!(subscribe(&mut lost, "two", now), []);
+    assert_eq!(lost.step(Input::Assigned(Vec::new()), now).last(), Some(&two));
+
+    let mut alone = member(now);
+    alone.step(Input::Lost(places(0..2)), now);
+    subscribe(&mut alone, "two", now);
+    assert_eq!(alone.step(Input::Tick, now + Duration::from_secs(29)), []);
+    assert_eq!(alone.step(Input::Tick, now + SHAKEN_MAX), [two]);
+}
+
 #[test]
 fn a_revoke_of_nothing_is_answered_at_once() {
     let mut member = Membership::new(PATIENCE);
@@ -164,7 +198,7 @@ impl Group {
                 }
                 Action::Unassign(_) => assert!(self.revoking.is_none(), "unassigned while a revoke waits"),
                 Action::Send(Event::Refused { .. } | Event::Unassigned { .. }) => *commands -= 1,
-                Action::AnswerAssign | Action::Send(_) => {}
+                Action::AnswerAssign | Action::Send(_) | Action::Subscribe(_) => {}
             }
         }
     }

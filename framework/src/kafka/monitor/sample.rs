@@ -12,7 +12,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use super::{Client, Ends, Monitor, MonitorError, create};
+use super::{Client, Ends, Monitor, MonitorError, client_of, config, locked};
 use crate::batch::{Part, SliceBuilder};
 use crate::kafka::ffi::RawRecord;
 use crate::position::after;
@@ -44,7 +44,7 @@ impl Monitor {
         partitions: &[(TopicPartition, Ends)],
         each: usize,
     ) -> Result<Vec<Part>, MonitorError> {
-        let mut config = self.0.config.clone();
+        let mut config = config(&locked(&self.0.properties));
         config.set("group.id", group);
         for (key, value) in READING {
             config.set(key, value);
@@ -65,7 +65,7 @@ fn read(
     each: usize,
 ) -> Result<Vec<Part>, MonitorError> {
     let failed = |error: &dyn std::fmt::Display| MonitorError::Transient(error.to_string());
-    let client = create(config).map_err(|error| failed(&error))?;
+    let client = client_of(config).map_err(|error| failed(&error))?;
     let mut parts = Vec::new();
     let mut topics: BTreeMap<&str, Vec<&(TopicPartition, Ends)>> = BTreeMap::new();
     for partition in wanted {

@@ -55,8 +55,9 @@ async fn look(control: &mut Control, names: &Names, found: &mut Preflight) -> Re
         if let Some(problem) =
             storage(control.sql(), &names.schema, table).await?.problem(&names.schema, table)
         {
-            let remedy = if problem.ends_with("no such table") { ". Run: oncesink migrate" } else { "" };
-            found.problems.push(format!("{problem}{remedy}"));
+            let missing = problem.ends_with("no such table");
+            let remedy = missing.then(|| format!(". Run: {}", crate::remedy::command("migrate")));
+            found.problems.push(format!("{problem}{}", remedy.unwrap_or_default()));
             continue;
         }
         let lacking = lacking(control.sql(), &names.schema, table, needed).await?;

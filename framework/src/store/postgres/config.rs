@@ -5,28 +5,25 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Deserialize;
+use crate::config::Secret;
 
-/// The connection's keys of `[sinks.<name>.target]`.
-#[derive(Clone, Deserialize)]
+/// The connection's keys of `[sinks.<name>.target]`. Secrets from files are read again at every connect, so that a rotated password needs no restart.
+#[derive(Clone)]
 pub struct PostgresConfig {
     /// `postgres://user@host:port/database?sslmode=...`.
-    pub url: String,
+    pub url: Secret,
     /// Instead of a password in the URL.
-    #[serde(default)]
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// `schema.table`, or a table in the first schema of the search path, as the catalog spells them; default `kafka_offsets`. The tables named
     /// `oncesink_...` stand in the same schema.
-    #[serde(default)]
     pub offsets: Option<String>,
     /// Time limits.
-    #[serde(skip)]
     pub timeouts: Timeouts,
 }
 
 impl PostgresConfig {
     /// The database behind a URL, everything else by default.
-    pub fn new(url: impl Into<String>) -> Self {
+    pub fn new(url: impl Into<Secret>) -> Self {
         Self { url: url.into(), password: None, offsets: None, timeouts: Timeouts::default() }
     }
 

@@ -128,7 +128,8 @@ fn privileges(failure: Failure, control: &Control) -> Failure {
     }
     let schema = &control.names().schema;
     let mut failure = failure.context(&format!(
-        "creating tables in schema {schema} (let a DBA apply what oncesink migrate --print shows)"
+        "creating tables in schema {schema} (let a DBA apply what this shows: {})",
+        crate::remedy::command("migrate --print")
     ));
     failure.class = Class::Fatal;
     failure

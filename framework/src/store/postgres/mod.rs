@@ -55,7 +55,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::postgres::PgConnectOptions;
 use uuid::Uuid;
 
 use self::control::Control;
@@ -67,7 +66,7 @@ use crate::record::TopicPartition;
 
 /// Offsets of one group in one Postgres database.
 pub struct Postgres {
-    options: PgConnectOptions,
+    config: PostgresConfig,
     timeouts: Timeouts,
     table: Table,
     names: OnceLock<Arc<Names>>,
@@ -86,10 +85,11 @@ impl Postgres {
     pub fn new(config: PostgresConfig, group: &str) -> Result<Self, Failure> {
         let table = Table::parse(config.offsets.as_deref())?;
         bookkeeping::check_group(group)?;
-        let options = url::options(&config, group)?;
+        // A flaw is found here; the options themselves are made anew for every connection.
+        url::options(&config, group)?;
         Ok(Self {
-            options,
             timeouts: config.timeouts,
+            config,
             table,
             names: OnceLock::new(),
             group: group.into(),
@@ -152,8 +152,8 @@ impl Postgres {
 
     /// A new session. The names are resolved by the first one and stay.
     async fn session(&self) -> Result<Session, Failure> {
-        let mut session =
-            session::connect(&self.options, &self.timeouts, &self.table, self.names.get()).await?;
+        let options = url::options(&self.config, &self.group)?;
+        let mut session = session::connect(&options, &self.timeouts, &self.table, self.names.get()).await?;
         session.names = Arc::clone(self.names.get_or_init(|| Arc::clone(&session.names)));
         Ok(session)
     }

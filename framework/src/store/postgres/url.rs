@@ -10,6 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::config::PostgresConfig;
 use super::names::application_name;
+use crate::config::Secret;
 use crate::error::Failure;
 
 /// Parameters that the driver knows, by their usual names.
@@ -28,17 +29,19 @@ const KNOWN: [&str; 12] = [
     "options",
 ];
 
-/// Everything needed to connect as this group. Statements are not logged: a connector may write values into them.
+/// Everything needed to connect as this group, with the secrets as they are now. Statements are not logged: a connector may write values into them.
 pub(super) fn options(config: &PostgresConfig, group: &str) -> Result<PgConnectOptions, Failure> {
-    known_parameters(&config.url)?;
+    let read = |secret: &Secret| secret.current().map_err(Failure::fatal);
+    let url = read(&config.url)?;
+    known_parameters(&url)?;
     // The driver's message names the flaw and quotes nothing of the URL.
-    let options = PgConnectOptions::from_str(&config.url).map_err(|error| {
+    let options = PgConnectOptions::from_str(&url).map_err(|error| {
         Failure::from(error)
             .context("the url of the database is not of the form postgres://user@host/database")
     })?;
     let mut options = options.application_name(&application_name(group)).disable_statement_logging();
     if let Some(password) = &config.password {
-        options = options.password(password);
+        options = options.password(&read(password)?);
     }
     Ok(options)
 }

@@ -53,8 +53,9 @@ fn myself() -> String {
 pub(super) fn acquire(database: &Path) -> Result<Arc<ProcessLock>, Failure> {
     let path = std::fs::canonicalize(database).map_err(|error| {
         Failure::fatal(format!(
-            "{}: {error}. Run: oncesink migrate, which makes the file",
-            database.display()
+            "{}: {error}. Run: {}, which makes the file",
+            database.display(),
+            crate::remedy::command("migrate")
         ))
     })?;
     let began = Instant::now();

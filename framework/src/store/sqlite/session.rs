@@ -129,8 +129,9 @@ pub(super) async fn open(opening: &Opening<'_>) -> Result<Session, Failure> {
     let path = opening.path;
     if !opening.create && !path.exists() {
         return Err(Failure::fatal(format!(
-            "{}: there is no such file. Run: oncesink migrate, which makes it",
-            path.display()
+            "{}: there is no such file. Run: {}, which makes it",
+            path.display(),
+            crate::remedy::command("migrate")
         )));
     }
     let options = SqliteConnectOptions::new()

@@ -5,7 +5,7 @@ use super::*;
 impl<S: Store> Supervisor<S> {
     /// Tells the watcher what to look at next.
     pub(super) fn look(&mut self) {
-        let mut look = Look { topics: self.settings.topics.clone(), ..Look::default() };
+        let mut look = Look { topics: self.reading.topics(), ..Look::default() };
         for (place, partition) in self.partitions.iter() {
             look.places.insert(place.clone(), partition.stored);
             if !self.active.remove(place) && partition.is_settled() {
@@ -30,9 +30,24 @@ impl<S: Store> Supervisor<S> {
                     }
                 }
             }
+            Seen::Arrived(arrived) => self.arrived(arrived),
             Seen::Reached(Some(rows)) => self.reached(&rows),
             Seen::Reached(None) => self.reading_ends = false,
         }
+    }
+
+    /// The group is asked for the new topics as well; what is assigned flows on.
+    fn arrived(&mut self, arrived: Vec<Arrival>) {
+        if self.stopping.is_some() {
+            return;
+        }
+        for Arrival { topic, target } in arrived {
+            self.reading.add(topic, target);
+        }
+        // Nothing to join for until now.
+        self.joined &= !std::mem::take(&mut self.no_topic_yet);
+        let topics = self.reading.topics().iter().map(|topic| topic.to_string()).collect();
+        self.consumer.send(Command::Subscribe(topics));
     }
 
     /// An epoch or a token other than the last one that was read or written is a word from outside, and so is an offset that went back under my own fence, as

@@ -79,6 +79,8 @@ impl<S: Store> Supervisor<S> {
         };
         let Some(claim) = self.partitions.get(&place).map(|partition| partition.claim) else { return };
         let current = self.claimer.current.clone();
+        // A halt in the middle of a claim has a number of its own.
+        current.set(&place, claim);
         tokio::spawn(async move {
             let mut attempts = 0;
             // `resume` looks for it. Under another fence nothing is written.
@@ -102,6 +104,27 @@ impl<S: Store> Supervisor<S> {
         let ours = claimed.previous.token == fence.token || claimed.previous.epoch < fence.epoch;
         if ours && claimed.offset < stored {
             self.rewound(place, Some(stored), claimed.offset);
+        }
+    }
+
+    /// The brokers do not believe who we are. librdkafka goes on trying with what it was given; another secret needs another client.
+    pub(super) fn login_refused(&mut self, reason: &str) {
+        match self.logins.refused(self.settings.properties(), Instant::now()) {
+            Verdict::Renew => {
+                tracing::warn!(
+                    "{}: Kafka refuses the login, and the secrets have changed: making a new client ({reason})",
+                    self.settings.name
+                );
+                self.step(Event::ClientLost);
+                self.joined = false;
+                self.over.get_or_insert(Over::ClientLost);
+            }
+            Verdict::Say => tracing::warn!(
+                "{}: Kafka refuses the login: {reason}; secrets from files are read again at each attempt",
+                self.settings.name
+            ),
+            Verdict::Unreadable(error) => tracing::warn!("{}: {error}; trying again", self.settings.name),
+            Verdict::Silence => {}
         }
     }
 

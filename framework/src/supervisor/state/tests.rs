@@ -239,6 +239,24 @@ fn a_halt_wins_over_a_claim_that_was_decided_before_it() {
 }
 
 #[test]
+fn what_a_claim_brings_after_its_partition_halted_hides_no_word_from_outside() {
+    let (mut machine, claims) = assigned(1);
+    machine.learn(&place(0), claims[0], Found::Mine { fence: fence(1), offset: 10 });
+    let halt = Halt::stopped("the topic was created again");
+    machine.step(Event::Halt { place: place(0), halt });
+    // A person resets, and the claim that was under way finds the row as the reset left it.
+    assert!(!machine.is_current(&place(0), claims[0]));
+    machine.learn(&place(0), claims[0], Found::Mine { fence: fence(3), offset: 0 });
+    let effects =
+        machine.step(Event::Claimed { place: place(0), claim: claims[0], fence: fence(3), start: START });
+    assert_eq!(effects, []);
+    // The look finds another fence than the last one known, and the word is heard.
+    assert_eq!(machine.get(&place(0)).and_then(|partition| partition.seen), Some(fence(1)));
+    let effects = machine.step(Event::OutsideWord(place(0)));
+    assert!(matches!(effects.as_slice(), [Effect::Claim { .. }]), "{effects:?}");
+}
+
+#[test]
 fn a_stop_finishes_transactions_and_ends_when_all_have_let_go() {
     let (mut machine, claims) = running(2);
     let effects = machine.step(Event::Shutdown);

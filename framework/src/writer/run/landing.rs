@@ -139,19 +139,21 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
-    /// One line when trouble of a kind begins, none per attempt. A refusal, which a person must mend, is a kind of its own.
+    /// One line when trouble of a kind begins, none per attempt. Another answer of the server is another kind: what began as an outage may go on as a
+    /// refusal, which a person must mend.
     pub(super) fn ill(&mut self, failure: &Failure) {
-        let kind = (failure.class, failure.refused);
-        if self.trouble.is_none_or(|(known, _)| known != kind) {
+        let kind = (failure.class, failure.refused, failure.sql_state.clone());
+        let (_, said) = self.trouble.get_or_insert_with(|| (Instant::now(), Vec::new()));
+        if !said.contains(&kind) {
             tracing::warn!(class = failure.class.label(), "{failure}; rolled back, trying again");
-            self.trouble = Some((kind, Instant::now()));
+            said.push(kind);
         }
     }
 
     pub(super) fn well(&mut self) {
-        if let Some(((class, _), since)) = self.trouble.take() {
+        if let Some((since, said)) = self.trouble.take() {
             tracing::info!(
-                class = class.label(),
+                class = said.last().map(|(class, ..)| class.label()),
                 "committing again after {:.1} s",
                 since.elapsed().as_secs_f64()
             );
