@@ -10,6 +10,7 @@ mod behaviour;
 mod cases;
 mod command;
 mod dead_letters;
+mod demo;
 mod example;
 mod faults;
 mod logs;

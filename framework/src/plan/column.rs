@@ -47,7 +47,7 @@ pub enum Takes {
 
 impl Takes {
     /// Whether `as` makes sense here.
-    pub(super) fn allows(self, reading: Reading) -> bool {
+    pub fn allows(self, reading: Reading) -> bool {
         match reading {
             Reading::Epoch(_) => self == Self::Time,
             Reading::JsonText => self == Self::Text,

@@ -18,6 +18,19 @@ pub(crate) use types::Type;
 
 use crate::value;
 
+/// The column types that this sink writes, in the order and by the names of the documentation, with what they take; for the test of it. The last three are
+/// types that somebody makes: they take what their labels, their base or their elements do.
+#[doc(hidden)]
+pub fn column_types() -> impl Iterator<Item = (&'static str, plan::Takes)> {
+    let made =
+        [("an enum", plan::Takes::Plain), ("a domain", plan::Takes::Plain), ("an array", plan::Takes::Plain)];
+    let built_in = kind::BUILT_IN.iter().filter_map(|(name, oid)| {
+        let kind = if *name == "citext" { Some(Kind::Citext) } else { Kind::of(*oid, -1) };
+        Some((*name, value::takes_one(kind?)))
+    });
+    built_in.chain(made)
+}
+
 /// A table that rows can go to.
 #[derive(Debug)]
 pub(crate) struct Table {

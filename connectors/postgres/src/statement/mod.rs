@@ -1,6 +1,6 @@
 //! From encoded rows to statements: binary COPY for many rows, UNNEST for few, a staging table where rows are written by key.
 //!
-//! Invariant: the text of a statement is made of quoted catalog names, of tables and types, and of parameter numbers, of nothing else. Rows that are there are
+//! Invariant: the text of a statement is made of quoted catalog names, of tables and types, of parameter numbers and object ids, of nothing else. Rows that are there are
 //! changed in place: nothing is ever deleted and copied anew, so that columns that no record carries keep their values and child rows stay.
 
 mod array;
