@@ -4,7 +4,7 @@
 //! reported. Folding happens here, after the parts of the batch are chosen, and again whenever one of them leaves.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::column::{Cell, Column, Table, Takes};
@@ -114,19 +114,24 @@ impl<T: Table> Mappings<T> {
 
 pub use super::preview::Preview;
 
-/// The bad records of a mode that needs their rows to be there: of these places in the batch.
+/// The bad records of a mode that needs their rows to be there: of these places in the batch, in the order of its records.
 pub fn missing_rows<'r>(
     batch: &Batch,
     table: &str,
     records: impl Iterator<Item = &'r RecordAt>,
 ) -> Vec<BadRecord> {
+    let wanted: HashSet<(usize, i64)> = records.map(|at| (at.part, at.offset)).collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let parts = batch.parts().iter().enumerate();
+    let records = parts.flat_map(|(nth, part)| part.records().map(move |record| (nth, record)));
     records
-        .filter_map(|at| {
-            let part = batch.parts().get(at.part)?;
-            let record = part.records().find(|record| record.offset() == at.offset)?;
+        .filter(|(nth, record)| wanted.contains(&(*nth, record.offset())))
+        .map(|(_, record)| {
             let mut bad = record.bad(Reason::MissingRow, format!("no row of {table} has this key"));
             bad.table = Some(table.to_owned());
-            Some(bad)
+            bad
         })
         .collect()
 }

@@ -7,6 +7,7 @@ cases!(
     without_names_only_what_is_written_counts,
     unknown_fields_are_ignored_or_kept_where_the_file_says_so,
     readings_say_what_a_number_or_a_string_means,
+    strings_stand_for_bytes_as_the_file_says,
 );
 
 fn columns_come_from_anywhere_in_a_record() -> Case {
@@ -110,4 +111,29 @@ fn readings_say_what_a_number_or_a_string_means() -> Case {
             [r#"2023-11-14T22:13:20.000000Z|2023-11-14T22:13:20.123000Z|2023-11-14T22:13:20.123456Z|2023-11-14T22:13:20.123456Z|2023-11-14T22:13:20.500000Z|2023-11-14T22:13:20.000000Z|{"a": [1]}"#],
         )
     })
+}
+
+fn strings_stand_for_bytes_as_the_file_says() -> Case {
+    let columns = |kind: &str| {
+        let add = |name: &str| format!("ALTER TABLE t ADD COLUMN {name} {kind};");
+        ["b64", "hx", "u8", "hd", "plain"].map(add).concat()
+    };
+    Case::new(
+        "CREATE TABLE t (id integer PRIMARY KEY)",
+        r#""mode":"upsert","key":["id"],"delete":"none","columns":{"b64":{"as":"base64"},"hx":{"as":"hex"},"u8":{"as":"utf8"},"hd":"header.h"}"#,
+    )
+    .then_on(Database::Postgres, &columns("bytea"))
+    .then_on(Database::Sqlite, &columns("blob"))
+    .records([
+        kv("1", r#"{"b64":"AP8=","hx":"00ff","u8":"é\u0000"}"#).header("h", Some("raw")),
+        kv("2", r#"{"b64":"***"}"#),
+        kv("3", r#"{"plain":"AP8="}"#),
+        kv("4", r#"{"u8":null}"#),
+    ])
+    .rows(
+        "SELECT id, b64, hx, u8, hd FROM t ORDER BY id",
+        [r"1|\x00ff|\x00ff|\xc3a900|\x726177", "4|null|null|null|null"],
+    )
+    .bad([("t", 0, 1, "wrong_type", Some("b64")), ("t", 0, 2, "wrong_type", Some("plain"))])
+    .fillers([kv("1{n}", r#"{"b64":"AP8="}"#)], "DELETE FROM t WHERE id >= 1000")
 }

@@ -23,7 +23,9 @@ impl World for Postgres {
         for sql in ddl {
             schema.execute(&sql.replace("{schema}", schema.name())).await;
         }
-        let store = Store::new(PostgresConfig::new(schema.url()), "behaviour").unwrap();
+        // Whatever zone a server or a role has by default: no value may depend on it.
+        let url = format!("{}%20-c%20TimeZone%3DAsia%2FTokyo", schema.url());
+        let store = Store::new(PostgresConfig::new(url), "behaviour").unwrap();
         Self { schema, store }
     }
 
