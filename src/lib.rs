@@ -13,6 +13,7 @@
 mod exit;
 pub use exit::Exit;
 mod arguments;
+mod demo;
 mod logging;
 mod operated;
 mod output;
@@ -75,6 +76,9 @@ impl Command {
     fn execute(self, arguments: Arguments) -> Result<Exit, Failed> {
         logging::start()?;
         let Arguments { config: path, json, verb } = arguments;
+        if let Verb::Demo(demo) = &verb {
+            return demo::run(demo, Output { json });
+        }
         let kinds = self.registry.kinds();
         let known = Known { kafka: &Librdkafka, kinds: &kinds };
         let config = Config::load(&path, &Environment::process(), &known)?;
@@ -90,9 +94,12 @@ impl Command {
 
 async fn verb_of(context: Context, verb: Verb) -> Result<Exit, Failed> {
     match verb {
+        // Answered before a configuration was looked for.
+        Verb::Demo(demo) => demo::run(&demo, context.output),
         Verb::Run { until_end } => verbs::run::run(context, until_end).await,
         Verb::Check => verbs::check::run(&context).await,
         Verb::Migrate(migrate) => verbs::migrate::run(&context, &migrate).await,
+        Verb::Preview(preview) => verbs::preview::run(&context, &preview).await,
         Verb::Status => verbs::status::run(&context).await,
         Verb::Skip(skip) => verbs::skip::run(&context, &skip).await,
         Verb::Resume(resume) => verbs::resume::run(&context, &resume).await,

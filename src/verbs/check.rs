@@ -2,16 +2,19 @@
 
 use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::TopicState;
-use oncesink::{Promise, SinkError, TopicIds};
+use oncesink::{BadRecord, Promise, SinkError, TopicIds};
 use serde::Serialize;
 
-use super::{Context, cluster, who};
+use super::{Context, cluster, sample, who};
 use crate::exit::{Exit, Failed};
 use crate::output::table;
 
+/// Records of each topic that are looked at.
+const SAMPLED: usize = 20;
+
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
-    /// `kafka`, `target` or `offsets`.
+    /// `kafka`, `target`, `mapping` or `offsets`.
     what: &'static str,
     /// Brokers, database or table.
     place: String,
@@ -182,6 +185,11 @@ async fn database(
             Err(error) => Err(error.to_string()),
         },
     ));
+    if promised.is_some() && targets.is_ok() {
+        for topic in &sink.topics {
+            findings.checks.extend(mapping(context, sink, topic).await);
+        }
+    }
     let offsets = preflight.offsets.clone();
     let verdict = match preflight.problems.as_slice() {
         [] => Ok(format!("group {}{}", sink.group, stopped(context, sink).await)),
@@ -202,6 +210,52 @@ async fn database(
         findings.promises.push(promise.to_string());
     }
     Ok(())
+}
+
+/// What the first records of a topic would become; none without records, or where the sink cannot say.
+async fn mapping(context: &Context, sink: &SinkSection, topic: &str) -> Option<Finding> {
+    let kafka = &context.config.kafka;
+    let parts = async {
+        let monitor = cluster::monitor(kafka)?;
+        sample::first_records(&monitor, kafka, sink, topic, SAMPLED).await
+    };
+    let parts = match parts.await {
+        Ok(parts) => parts?,
+        Err(failed) => return Some(Finding::new("mapping", topic, Err(failed.message))),
+    };
+    let records = sample::in_turn(&parts, SAMPLED);
+    let (fields, previewed) = match sample::previewed(context, sink, topic, records).await {
+        Ok(previewed) => previewed,
+        // A connector that cannot show what a record becomes.
+        Err(_) => return None,
+    };
+    let outlook = previewed.outlook?;
+    let place = format!("{topic} -> {}", previewed.target);
+    let bad: Vec<&BadRecord> =
+        previewed.becomes.iter().filter_map(|becomes| becomes.as_ref().err()).collect();
+    let sampled = previewed.becomes.len();
+    let records = match sampled {
+        0 => {
+            return Some(Finding::new(
+                "mapping",
+                place,
+                Ok(format!("no record to look at yet; {}", outlook.way)),
+            ));
+        }
+        1 => "1 record".to_owned(),
+        more => format!("{more} records"),
+    };
+    let known = outlook.known;
+    let said = match bad.first() {
+        None => format!("{records} sampled; {known} of {fields} fields have a column; {}", outlook.way),
+        Some(first) => {
+            let count = bad.len();
+            format!("{records} sampled, {count} of them bad (oncesink preview shows them); first {first}")
+        }
+    };
+    // Old records that are bad may long be passed; where all are, the keys do not fit the records.
+    let verdict = if bad.len() == sampled { Err(said) } else { Ok(said) };
+    Some(Finding::new("mapping", place, verdict))
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 mod architecture;
 mod attack;
 mod basics;
+mod behaviour;
 mod cases;
 mod command;
 mod dead_letters;
+mod demo;
 mod example;
 mod faults;
 mod logs;

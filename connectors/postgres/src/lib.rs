@@ -10,6 +10,8 @@
 mod quote;
 
 mod catalog;
+#[doc(hidden)]
+pub use catalog::column_types;
 
 mod value;
 

@@ -169,6 +169,7 @@ mod tests {
             defaults: vec![None; names.len()],
             fingerprint: String::new(),
             schema_version: 0,
+            cascades: false,
             unique: Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the write lock is held since BEGIN, so that the catalog that was compared is the one that the rows meet. Must not: keep anything between batches.
 
-use oncesink::plan::{self, Chosen, Mode, RecordAt, Table as _};
+use oncesink::plan::{self, Changes, Chosen, Group, Mode, RecordAt, Table as _};
 use oncesink::sqlite::Tx;
 use oncesink::sqlx::sqlite::SqliteArguments;
 use oncesink::sqlx::{self, Arguments, Row};
@@ -44,6 +44,18 @@ async fn compare(tx: &mut Tx, plan: &Plan) -> Result<(), SinkError> {
     Ok(())
 }
 
+/// Rows in the order of their records, those of one shape together as far as none of another stands between; none where the order does not matter.
+fn runs(changes: &Changes) -> Vec<(&Group, Vec<usize>)> {
+    let mut runs: Vec<(&Group, Vec<usize>)> = Vec::new();
+    for (group, row) in changes.in_order() {
+        match runs.last_mut() {
+            Some((last, rows)) if std::ptr::eq(*last, group) => rows.push(row),
+            _ => runs.push((group, vec![row])),
+        }
+    }
+    runs
+}
+
 struct Writer<'w> {
     tx: &'w mut Tx,
     work: &'w Work,
@@ -55,20 +67,19 @@ impl Writer<'_> {
     async fn all(&mut self, batch: &Batch) -> Result<(), SinkError> {
         let work = self.work;
         let Work { table, mode, key, changes } = work;
+        self.all_there(batch, [changes.changed_before_deletes()]).await?;
         self.each(changes.deletes(), key, "DELETE FROM", |rows| Some(statement::delete(table, key, rows)))
             .await?;
         if *mode == Mode::Update {
             // All keys are looked for before the first row is changed.
-            let mut bad = Vec::new();
-            for chosen in changes.groups() {
-                let missing = self.missing(chosen).await?;
-                bad.extend(plan::missing_rows(batch, &table.display(), missing.into_iter()));
-            }
-            if !bad.is_empty() {
-                return Err(SinkError::Bad(bad));
-            }
+            self.all_there(batch, changes.groups()).await?;
         }
-        for chosen in changes.groups() {
+        // Rows of several shapes, of which a row may exclude another: the first one stays, so they go in the order of their records.
+        let runs = if changes.groups().nth(1).is_some() { runs(changes) } else { Vec::new() };
+        let in_order = runs.iter().map(|(group, rows)| Chosen { group, rows, sources: &[] });
+        let chosen: Vec<Chosen<'_>> =
+            if runs.is_empty() { changes.groups().collect() } else { in_order.collect() };
+        for chosen in chosen {
             let columns = &chosen.group.columns;
             if *mode == Mode::Update {
                 self.each(chosen, columns, "UPDATE", |rows| statement::update(table, key, columns, rows))
@@ -79,6 +90,20 @@ impl Writer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Records whose key has no row are bad.
+    async fn all_there<'c>(
+        &mut self,
+        batch: &Batch,
+        chosen: impl IntoIterator<Item = Chosen<'c>>,
+    ) -> Result<(), SinkError> {
+        let mut bad = Vec::new();
+        for chosen in chosen {
+            let missing = self.missing(chosen).await?;
+            bad.extend(plan::missing_rows(batch, &self.work.table.display(), missing.into_iter()));
+        }
+        if bad.is_empty() { Ok(()) } else { Err(SinkError::Bad(bad)) }
     }
 
     /// Runs the statement of each shape over rows, which bind these of their columns.

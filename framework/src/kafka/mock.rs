@@ -105,14 +105,6 @@ impl MockCluster {
         })
     }
 
-    /// How long every answer takes at least, as on a network.
-    ///
-    /// # Errors
-    /// When librdkafka refuses it.
-    pub fn round_trip(&self, time: Duration) -> Result<(), ClientError> {
-        self.with(|cluster| cluster.broker_round_trip_time(ALL_BROKERS, time))
-    }
-
     /// Hands over one record; [`MockCluster::flush`] waits for all of them.
     ///
     /// # Errors

@@ -4,6 +4,8 @@
 //! Invariants: each question blocks a thread of the pool for that purpose, never the caller, and no longer than its timeout; offsets are read with a named
 //! isolation level. A client that keeps answering "unknown partition" is replaced: one was seen to do so for minutes after a broker had come back.
 
+mod sample;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -24,3 +24,7 @@ mod encode;
 mod preview;
 pub mod quote;
 pub use encode::{Mappings, Planned, Preview, Target, missing_rows};
+mod outlook;
+pub use outlook::Outlook;
+#[cfg(test)]
+mod tests;

@@ -151,7 +151,7 @@ impl Contender {
 }
 
 /// A program that was built beside this one.
-fn sibling(name: &str) -> PathBuf {
+pub(crate) fn sibling(name: &str) -> PathBuf {
     let path = std::env::current_exe().expect("our own path").with_file_name(name);
     assert!(path.exists(), "{} is missing: build it first", path.display());
     path

@@ -25,8 +25,8 @@ pub(crate) const TABLES: &str = "
         topic text, partition_id int, last_offset bigint NOT NULL DEFAULT 0, owner text, PRIMARY KEY (topic, partition_id))";
 
 /// Records taken from the client before they are written, as `max.poll.records` of others.
-const FETCHED: usize = 2_000;
-const GATHER: Duration = Duration::from_millis(200);
+pub(crate) const FETCHED: usize = 2_000;
+pub(crate) const GATHER: Duration = Duration::from_millis(200);
 
 /// What a control is told.
 #[derive(Debug, Clone, clap::Args)]

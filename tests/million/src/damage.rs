@@ -36,22 +36,35 @@ pub(crate) struct Damage {
 impl Damage {
     async fn kill(&mut self, crew: &mut Crew<'_>, index: usize, in_transaction: bool) {
         crew.kill(index, in_transaction).await;
+        self.killed(in_transaction);
+    }
+
+    /// One kill more.
+    pub(crate) fn killed(&mut self, in_transaction: bool) {
         self.kills += 1;
         self.in_transaction += usize::from(in_transaction);
     }
 
+    /// What falls short where kills are all that can be done.
+    pub(crate) fn shortcomings_of_kills(&self) -> Vec<String> {
+        short(&[("kills", self.kills, 20), ("kills in a transaction", self.in_transaction, 10)])
+    }
+
     /// What falls short of a run that proves something.
     pub(crate) fn shortcomings(&self) -> Vec<String> {
-        let minimum = [
+        short(&[
             ("kills", self.kills, 20),
             ("kills in a transaction", self.in_transaction, 10),
             ("freezes with takeover and thaw", self.freezes, 2),
             ("rebalances", self.rebalances, 5),
             ("commits in doubt", self.in_doubt, 1),
-        ];
-        let short = minimum.iter().filter(|(_, seen, least)| seen < least);
-        short.map(|(what, seen, least)| format!("only {seen} of {least} {what}")).collect()
+        ])
     }
+}
+
+fn short(minimum: &[(&str, usize, usize)]) -> Vec<String> {
+    let short = minimum.iter().filter(|(_, seen, least)| seen < least);
+    short.map(|(what, seen, least)| format!("only {seen} of {least} {what}")).collect()
 }
 
 impl fmt::Display for Damage {

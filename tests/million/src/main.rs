@@ -1,4 +1,4 @@
-//! `million [--mode insert|upsert] [--bad] [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
+//! `million [--mode insert|upsert] [--target postgres|sqlite] [--bad] [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
 //! away meanwhile; and by two programs of the usual kind under the same damage, which must fail, or the run proves nothing.
 //!
 //! Exits 0 only if every row is in the table once, with `--bad` every bad order once among the dead letters, the damage was real, and both controls showed what they must.
@@ -7,6 +7,7 @@ mod books;
 mod contender;
 mod control;
 mod damage;
+mod file;
 mod instances;
 mod letters;
 mod orders;
@@ -32,6 +33,9 @@ struct Arguments {
     /// How rows are written.
     #[arg(long, value_enum, default_value_t)]
     mode: Mode,
+    /// Where they are written.
+    #[arg(long, value_enum, default_value_t)]
+    target: Target,
     /// One order in a hundred is bad, and has to be found once among the dead letters.
     #[arg(long)]
     bad: bool,
@@ -42,26 +46,51 @@ struct Arguments {
     role: Option<Role>,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Target {
+    /// All damage, both controls.
+    #[default]
+    Postgres,
+    /// One process a file: kills and the naive control only.
+    Sqlite,
+}
+
 #[derive(Subcommand)]
 enum Role {
     /// One of the control programs, as a process of its own.
     #[command(hide = true)]
     Control(control::Arguments),
+    /// The naive control on a file.
+    #[command(hide = true)]
+    FileControl(file::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Some(Role::Control(control)) = arguments.role {
-        return control::run(&control);
+    match &arguments.role {
+        Some(Role::Control(control)) => return control::run(control),
+        Some(Role::FileControl(control)) => return file::run_control(control),
+        None => {}
+    }
+    if arguments.bad && arguments.target == Target::Sqlite {
+        eprintln!("--bad goes with --target postgres");
+        return ExitCode::from(2);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     runtime.block_on(run(&arguments))
 }
 
+/// A broker's heap for a topic of 300 MB.
+const HEAP_MB: u32 = 192;
+
 async fn run(arguments: &Arguments) -> ExitCode {
-    // A broker's heap for a topic of 300 MB.
+    if arguments.target == Target::Sqlite {
+        let kafka = KafkaCluster::start(KafkaOptions::one().heap_mb(HEAP_MB)).await;
+        let orders = orders::produce(&kafka, arguments.rows, false).await;
+        return file::run(kafka.bootstrap(), orders, arguments.mode, arguments.keep).await;
+    }
     let (kafka, postgres) =
-        tokio::join!(KafkaCluster::start(KafkaOptions::one().heap_mb(192)), PostgresServer::start());
+        tokio::join!(KafkaCluster::start(KafkaOptions::one().heap_mb(HEAP_MB)), PostgresServer::start());
     let orders = orders::produce(&kafka, arguments.rows, arguments.bad).await;
     let (brokers, url) = (kafka.bootstrap().to_owned(), postgres.url().to_owned());
     let arena = Arena { kafka: brokers, postgres: url, orders, mode: arguments.mode };

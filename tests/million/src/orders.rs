@@ -41,6 +41,23 @@ impl Mode {
         }
     }
 
+    /// The same in a SQLite file.
+    pub(crate) const fn file_tables(self) -> &'static str {
+        match self {
+            Self::Insert => {
+                "CREATE TABLE orders (partition_id INTEGER, seq INTEGER, customer INTEGER, amount DECIMAL(12, 2), note TEXT);
+                 CREATE VIEW written AS SELECT partition_id, seq, COUNT(*) AS times, SUM(amount) AS amount FROM orders GROUP BY partition_id, seq;"
+            }
+            Self::Upsert => {
+                "CREATE TABLE orders (partition_id INTEGER NOT NULL, seq INTEGER NOT NULL, customer INTEGER, amount DECIMAL(12, 2), note TEXT,
+                                      times INTEGER NOT NULL DEFAULT 1, PRIMARY KEY (partition_id, seq));
+                 CREATE TRIGGER again AFTER UPDATE OF note ON orders FOR EACH ROW
+                 BEGIN UPDATE orders SET times = OLD.times + 1 WHERE rowid = NEW.rowid; END;
+                 CREATE VIEW written AS SELECT partition_id, seq, times, amount FROM orders;"
+            }
+        }
+    }
+
     /// The command's keys for it.
     pub(crate) const fn keys(self) -> &'static str {
         match self {

@@ -4,5 +4,6 @@ mod adopt;
 mod bench;
 pub(crate) use bench::{Ended, ended};
 mod configuration;
+mod preview;
 mod start;
 mod verbs;

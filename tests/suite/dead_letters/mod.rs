@@ -4,6 +4,7 @@ mod postgres;
 mod postgres_faults;
 mod postgres_orphans;
 mod postgres_refused;
+mod sqlite;
 
 use std::collections::BTreeSet;
 

@@ -40,7 +40,7 @@ async fn c065_a_field_that_does_not_fit_is_kept_with_its_reason_and_told_without
     let headers = "040a7472616365027408".to_owned() + "6e6f6e6501";
     assert_eq!(
         letters(&rig).await,
-        [format!("t 1 500 k-1 {value} {headers} 1700000000123 value not_a_number - {place} seq 1 new t")]
+        [format!("t 1 500 k-1 {value} {headers} 1700000000123 value not_a_number 22P02 {place} seq 1 new t")]
     );
     let reason = [("topic", rig.topic.as_str()), ("reason", "not_a_number")];
     assert_eq!(scrape.value("oncesink_records_dead_lettered_total", &reason), Some(1.0));

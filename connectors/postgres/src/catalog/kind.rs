@@ -172,6 +172,40 @@ fn numeric_bounds(modifier: i32) -> Option<NumericBounds> {
     Some(NumericBounds { precision: i64::from(packed >> 16), scale: i64::from(scale) })
 }
 
+/// Names and object ids of all types that [`Kind::of`] knows, for the documentation; citext has none that is fixed.
+pub(super) const BUILT_IN: [(&str, u32); 30] = [
+    ("smallint", 21),
+    ("integer", 23),
+    ("bigint", 20),
+    ("numeric", 1700),
+    ("real", 700),
+    ("double precision", 701),
+    ("oid", 26),
+    ("boolean", 16),
+    ("text", 25),
+    ("varchar", 1043),
+    ("char", 1042),
+    ("citext", 0),
+    ("\"char\"", 18),
+    ("name", 19),
+    ("uuid", 2950),
+    ("bytea", 17),
+    ("timestamptz", 1184),
+    ("timestamp", 1114),
+    ("date", 1082),
+    ("time", 1083),
+    ("timetz", 1266),
+    ("interval", 1186),
+    ("json", 114),
+    ("jsonb", 3802),
+    ("inet", 869),
+    ("cidr", 650),
+    ("macaddr", 829),
+    ("macaddr8", 774),
+    ("bit", 1560),
+    ("varbit", 1562),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +233,13 @@ mod tests {
         assert_eq!(Kind::of(1186, (1 << 2 | 1 << 1) << 16 | 0xffff), interval(IntervalField::Month, 6));
         assert_eq!(Kind::of(1186, (1 << 3 | 1 << 10) << 16 | 0xffff), interval(IntervalField::Hour, 6));
         assert_eq!(Kind::of(1186, (1 << 11 | 1 << 12) << 16 | 2), interval(IntervalField::Second, 2));
+    }
+
+    #[test]
+    fn every_kind_is_in_the_list() {
+        let listed: Vec<u32> = BUILT_IN.iter().map(|(_, oid)| *oid).filter(|oid| *oid != 0).collect();
+        let mut known: Vec<u32> = (0..10_000).filter(|oid| Kind::of(*oid, -1).is_some()).collect();
+        known.sort_unstable_by_key(|oid| listed.iter().position(|listed| listed == oid));
+        assert_eq!(listed, known);
     }
 }

@@ -18,6 +18,19 @@ pub(crate) use types::Type;
 
 use crate::value;
 
+/// The column types that this sink writes, in the order and by the names of the documentation, with what they take; for the test of it. The last three are
+/// types that somebody makes: they take what their labels, their base or their elements do.
+#[doc(hidden)]
+pub fn column_types() -> impl Iterator<Item = (&'static str, plan::Takes)> {
+    let made =
+        [("an enum", plan::Takes::Plain), ("a domain", plan::Takes::Plain), ("an array", plan::Takes::Plain)];
+    let built_in = kind::BUILT_IN.iter().filter_map(|(name, oid)| {
+        let kind = if *name == "citext" { Some(Kind::Citext) } else { Kind::of(*oid, -1) };
+        Some((*name, value::takes_one(kind?)))
+    });
+    built_in.chain(made)
+}
+
 /// A table that rows can go to.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -32,6 +45,8 @@ pub(crate) struct Table {
     pub(crate) fingerprint: String,
     /// Row level security holds for our role: COPY is refused by the server, INSERT is not.
     pub(crate) row_security: bool,
+    /// Deleting a row may reach other rows of the table, by a foreign key from it to itself.
+    pub(crate) cascades: bool,
     /// Our role may make temporary tables.
     pub(crate) may_stage: bool,
     /// Some column is an identity that takes values only when told to.
@@ -123,6 +138,10 @@ impl plan::Table for Table {
             wanted.join(", "),
             self.sql()
         ))
+    }
+
+    fn deletes_reach_other_rows(&self) -> bool {
+        self.cascades
     }
 
     fn json_types(&self) -> &'static str {

@@ -42,7 +42,7 @@ pub(crate) struct Type {
     pub(crate) oid: u32,
     /// Object id of the array of it; 0 when there is none: arrays have none, since an array of them would be one of more dimensions.
     pub(crate) array_oid: u32,
-    /// Schema and name in SQL, without a modifier.
+    /// Schema and name in SQL, without a modifier, and what tells types of one name apart.
     pub(crate) sql: String,
 }
 
@@ -57,6 +57,18 @@ struct Entry {
     base_modifier: i32,
     element: Option<u32>,
     is_text: bool,
+}
+
+/// The first object id that is given out to what users make (FirstNormalObjectId).
+const FIRST_OF_USERS: u32 = 16_384;
+
+impl Entry {
+    /// The name in SQL. A type that somebody made can make way for another of its name; statements that know the one must not be taken for statements of the
+    /// other, and are told apart by their text.
+    fn sql(&self, oid: u32) -> String {
+        let name = format!("{}.{}", quote::identifier(&self.schema), quote::identifier(&self.name));
+        if oid < FIRST_OF_USERS { name } else { format!("{name} /*{oid}*/") }
+    }
 }
 
 /// The types of a table's columns, by object id.
@@ -86,7 +98,7 @@ impl Types {
             element: entry.element,
             oid,
             array_oid: entry.array,
-            sql: format!("{}.{}", quote::identifier(&entry.schema), quote::identifier(&entry.name)),
+            sql: entry.sql(oid),
         })
     }
 

@@ -16,7 +16,13 @@ const DIMENSIONS_MAX: usize = 6;
 const NULLS: std::ops::Range<usize> = 4..8;
 
 /// Appends an array.
-pub(super) fn encode(kind: Kind, element: u32, raw: &str, form: &Form, out: &mut Vec<u8>) -> Result<(), Fault> {
+pub(super) fn encode(
+    kind: Kind,
+    element: u32,
+    raw: &str,
+    form: &Form,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
     if !raw.starts_with('[') {
         return Err(wrong_type(raw));
     }
@@ -60,7 +66,11 @@ fn lengths(elements: &[&RawValue], whole: bool) -> Result<Vec<i32>, Fault> {
         }
         level = split(first.get())?;
     }
-    if lengths.is_empty() { Ok(lengths) } else { Err(Fault::new(Reason::WrongType, "an array of empty arrays")) }
+    if lengths.is_empty() {
+        Ok(lengths)
+    } else {
+        Err(Fault::new(Reason::WrongType, "an array of empty arrays"))
+    }
 }
 
 struct Writer<'w> {
@@ -100,9 +110,11 @@ impl Writer<'_> {
         }
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);
-        scalar(self.kind, raw, self.form, self.out).map_err(|fault| match fault.what.strip_prefix("an array") {
-            Some("") => not_rectangular(),
-            _ => Fault::new(fault.reason, format!("an array with {}", fault.what)),
+        scalar(self.kind, raw, self.form, self.out).map_err(|fault| {
+            match fault.what.strip_prefix("an array") {
+                Some("") => not_rectangular(),
+                _ => Fault::new(fault.reason, format!("an array with {}", fault.what)),
+            }
         })?;
         let length = (self.out.len() - start - 4) as i32;
         if let Some(slot) = self.out.get_mut(start..start + 4) {

@@ -144,11 +144,13 @@ fn plain(text: &str) -> Result<Interval, Wrong> {
 fn clock(text: &str) -> Result<i128, Wrong> {
     let (negative, text) = sign(text);
     let mut parts = text.split(':');
-    let (Some(hours), Some(minutes), Some(second), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    let (Some(hours), Some(minutes), Some(second), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return Err(Wrong::Form);
     };
-    if hours.len() < 2 || minutes.len() != 2 || second.split('.').next().is_none_or(|whole| whole.len() != 2) {
+    if hours.len() < 2 || minutes.len() != 2 || second.split('.').next().is_none_or(|whole| whole.len() != 2)
+    {
         return Err(Wrong::Form);
     }
     let (hours, minutes, micros) = (digits(hours)?, digits(minutes)?, unsigned_seconds(second)?);

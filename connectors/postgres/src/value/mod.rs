@@ -113,12 +113,20 @@ fn storable(text: &str) -> Result<&str, Fault> {
 /// What kind of values a column of this type takes, as far as the file's keys depend on it. An array takes for each element what its kind takes; it is no
 /// document, whatever its elements are.
 pub(crate) fn takes(sort: &Type) -> Takes {
-    match sort.kind {
+    match takes_one(sort.kind) {
+        Takes::Json if sort.element.is_some() => Takes::Plain,
+        takes => takes,
+    }
+}
+
+/// The same of one value.
+pub(crate) const fn takes_one(kind: Kind) -> Takes {
+    match kind {
         Kind::Unwritten => Takes::Unsupported,
         Kind::TimestampTz(_) | Kind::Timestamp(_) | Kind::Date | Kind::Time(_) => Takes::Time,
         Kind::Text | Kind::Citext | Kind::Varchar(_) | Kind::Char(_) => Takes::Text,
         Kind::Bytea => Takes::Bytes,
-        Kind::Json | Kind::Jsonb if sort.element.is_none() => Takes::Json,
+        Kind::Json | Kind::Jsonb => Takes::Json,
         _ => Takes::Plain,
     }
 }

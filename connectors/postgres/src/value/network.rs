@@ -78,7 +78,9 @@ pub(super) fn mac<const BYTES: usize>(text: &str, out: &mut Vec<u8>) -> Result<(
         None => vec![text],
     };
     let mut bytes = [0; BYTES];
-    if parts.iter().any(|part| part.len() != width) || hex::decode_to_slice(parts.concat(), &mut bytes).is_err() {
+    if parts.iter().any(|part| part.len() != width)
+        || hex::decode_to_slice(parts.concat(), &mut bytes).is_err()
+    {
         return Err(wrong());
     }
     out.extend_from_slice(&bytes);

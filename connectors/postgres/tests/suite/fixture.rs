@@ -88,6 +88,19 @@ impl Fixture {
         (written, self.store.rollback(tx).await)
     }
 
+    /// Writes in a transaction of a given session, commits, and gives the session back.
+    pub(crate) async fn commit_on(
+        &self,
+        session: Session,
+        sink: &Tables,
+        batch: &Batch,
+    ) -> Result<Session, SinkError> {
+        let mut tx = self.store.begin(session).await.unwrap();
+        sink.write(&mut tx, batch).await?;
+        self.store.guard(&mut tx).await.unwrap();
+        Ok(self.store.commit(tx).await.unwrap())
+    }
+
     /// A session between transactions.
     pub(crate) async fn session(&self) -> Session {
         self.store.connect().await.unwrap()

@@ -8,6 +8,7 @@ mod fixture;
 mod modes;
 mod names;
 mod paths;
+mod postgres_types;
 mod properties;
 mod refusals;
 mod speed;

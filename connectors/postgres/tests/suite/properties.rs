@@ -6,12 +6,23 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::fixture::{Fixture, batch};
 
-/// Writes `{"v": value, "s": text}` and returns the texts of rows where `differs` holds.
+/// Writes `{"v": value, "s": text}` and sees that there is no row where `differs` holds.
 fn check(stem: &str, table: &str, differs: &str, values: impl Strategy<Value = (String, String)>) {
+    check_reading(stem, table, differs, "{}", values);
+}
+
+/// The same with these keys of the sink.
+pub(crate) fn check_reading(
+    stem: &str,
+    table: &str,
+    differs: &str,
+    config: &str,
+    values: impl Strategy<Value = (String, String)>,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (fixture, sink) = runtime.block_on(async {
         let fixture = Fixture::new(stem, table).await;
-        let sink = fixture.open("{}", &["t"]).await.unwrap();
+        let sink = fixture.open(config, &["t"]).await.unwrap();
         (fixture, sink)
     });
     let mut runner = TestRunner::new(Config { cases: 30, failure_persistence: None, ..Config::default() });
@@ -154,4 +165,78 @@ fn texts_are_kept() {
     });
     let codes = "(SELECT coalesce(string_agg(to_hex(ascii(c)) || ' ', '' ORDER BY n), '') FROM regexp_split_to_table(v, '') WITH ORDINALITY AS x (c, n) WHERE c <> '')";
     check("texts", "CREATE TABLE t (v text, s text)", &format!("v IS NULL OR s <> {codes}"), texts);
+}
+
+fn both_sides(text: String) -> (String, String) {
+    (format!("\"{text}\""), text)
+}
+
+#[test]
+fn addresses_are_the_servers_own() {
+    let four = (any::<u32>(), 0..=32_u8)
+        .prop_map(|(address, bits)| format!("{}/{bits}", std::net::Ipv4Addr::from(address)));
+    let six = (any::<u128>(), 0..=128_u8)
+        .prop_map(|(address, bits)| format!("{}/{bits}", std::net::Ipv6Addr::from(address)));
+    let bare =
+        any::<u128>().prop_map(|address| std::net::Ipv6Addr::from(address >> (address % 100)).to_string());
+    let texts = prop_oneof![four, six, bare].prop_map(both_sides);
+    check(
+        "inets",
+        "CREATE TABLE t (v inet, s text)",
+        "v IS NULL OR v <> s::inet OR v::text <> s::inet::text",
+        texts,
+    );
+}
+
+#[test]
+fn bits_and_bytes_are_the_servers_own() {
+    check(
+        "bits",
+        "CREATE TABLE t (v varbit, s text)",
+        "v IS NULL OR v <> s::varbit",
+        "[01]{0,40}".prop_map(both_sides),
+    );
+    let bytes = vec(any::<u8>(), 0..40)
+        .prop_map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    let hex = r#"{"table":{"columns":{"v":{"as":"hex"}}}}"#;
+    check_reading(
+        "bytes",
+        "CREATE TABLE t (v bytea, s text)",
+        "v IS NULL OR encode(v, 'hex') <> s",
+        hex,
+        bytes.prop_map(both_sides),
+    );
+}
+
+#[test]
+fn arrays_are_the_servers_own() {
+    let element = prop_oneof![4 => "-?[1-9][0-9]{0,12}(\\.[0-9]{1,5})?", 1 => Just("null".to_owned())];
+    let flat = vec(element, 0..6).prop_map(|all| all.join(","));
+    let square = (1_usize..4, 1_usize..4, vec("-?[1-9][0-9]{0,5}", 16)).prop_map(|(rows, columns, all)| {
+        let row = |row: &[String]| {
+            format!("[{}]", row.iter().take(columns).cloned().collect::<Vec<_>>().join(" , "))
+        };
+        all.chunks(4).take(rows).map(row).collect::<Vec<_>>().join(",")
+    });
+    let texts = prop_oneof![flat, square].prop_map(|all| {
+        let literal = format!("{{{}}}", all.replace('[', "{").replace(']', "}"));
+        (format!("[{all}]"), literal)
+    });
+    check(
+        "arrays",
+        "CREATE TABLE t (v numeric[], s text)",
+        "v IS NULL OR v <> s::numeric[] OR v::text <> s::numeric[]::text",
+        texts,
+    );
+}
+
+#[test]
+fn fixed_texts_are_kept_but_for_the_blanks_that_fill_them_up() {
+    let texts = "[a-z äö€]{0,8}".prop_map(both_sides);
+    check(
+        "fixed",
+        "CREATE TABLE t (v char(8), s text)",
+        "v IS NULL OR v <> s::char(8) OR rtrim(s, ' ') <> v::text",
+        texts,
+    );
 }

@@ -33,6 +33,8 @@ pub(crate) struct Table {
     pub(crate) schema_version: i64,
     /// What keeps rows apart.
     pub(crate) unique: Vec<Unique>,
+    /// Deleting a row may reach other rows of the table, by foreign keys that lead back to it.
+    pub(crate) cascades: bool,
 }
 
 /// A unique index that holds for every row, on plain columns.
@@ -110,6 +112,10 @@ impl plan::Table for Table {
             quote::identifier(table),
             quote::list(self.names(columns))
         ))
+    }
+
+    fn deletes_reach_other_rows(&self) -> bool {
+        self.cascades
     }
 
     fn json_types(&self) -> &'static str {

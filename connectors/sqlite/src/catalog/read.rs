@@ -35,6 +35,17 @@ const SIMILAR: &str = "
     SELECT group_concat(name, ', ')
       FROM (SELECT name FROM main.sqlite_schema WHERE type = 'table' AND lower(name) = lower(?1) ORDER BY name LIMIT 3)";
 
+/// Whether deleting a row of the table reaches rows of the same table, by foreign keys that lead back to it.
+const CASCADES: &str = "
+    WITH RECURSIVE links (child, parent) AS (
+             SELECT s.name, f.\"table\" FROM main.sqlite_schema AS s JOIN pragma_foreign_key_list(s.name, 'main') AS f
+              WHERE s.type = 'table' AND f.on_delete IN ('CASCADE', 'SET NULL', 'SET DEFAULT')),
+         reached (name) AS (
+             SELECT child FROM links WHERE parent = ?1 COLLATE NOCASE
+             UNION
+             SELECT l.child FROM links AS l JOIN reached AS r ON l.parent = r.name COLLATE NOCASE)
+    SELECT EXISTS (SELECT 1 FROM reached WHERE name = ?1 COLLATE NOCASE)";
+
 /// What our values and statements depend on.
 const FINGERPRINT: &str = "
     SELECT type || ' ' || name || ' ' || COALESCE(sql, '')
@@ -65,6 +76,7 @@ pub(crate) async fn read(tx: &mut Tx, name: &TableName, section: &str) -> Result
         fingerprint: fingerprint(tx, &name.table).await?,
         schema_version: schema_version(tx).await?,
         unique: Vec::new(),
+        cascades: sqlx::query_scalar(CASCADES).bind(&name.table).fetch_one(tx.sql()).await?,
     };
     let (without_rowid, strict): (bool, bool) = (relation.try_get("wr")?, relation.try_get("strict")?);
     let alias = read_unique(tx, &mut table).await?;

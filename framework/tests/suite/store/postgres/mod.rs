@@ -2,6 +2,7 @@
 
 mod admin;
 mod claim;
+mod dead_letters;
 mod errors;
 mod fence;
 mod frozen;

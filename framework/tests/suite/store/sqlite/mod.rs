@@ -3,6 +3,7 @@
 mod admin;
 mod busy;
 mod claim;
+mod dead_letters;
 mod doubt;
 mod errors;
 mod fence;
