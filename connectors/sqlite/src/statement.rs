@@ -181,7 +181,8 @@ mod tests {
             "CREATE TABLE t (a TEXT COLLATE NOCASE, b TEXT, c TEXT);
              CREATE UNIQUE INDEX one ON t (a COLLATE BINARY);
              CREATE UNIQUE INDEX two ON t (b, a COLLATE BINARY);
-             INSERT INTO t VALUES ('a', 'b', 'c'); ANALYZE",
+             WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 5000) INSERT INTO t SELECT 'a' || n, 'b' || n, 'c' FROM n;
+             ANALYZE",
         )
         .await;
         let table = table(&["a", "b", "c"]);

@@ -62,6 +62,7 @@ impl Files {
     }
 
     /// Whether the key is in another form than PKCS #8 without a password, the only one that some drivers take.
+    #[cfg(feature = "postgres")]
     pub(crate) fn key_is_not_pkcs8(&self) -> bool {
         self.key
             .as_ref()

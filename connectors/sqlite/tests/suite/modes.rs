@@ -176,3 +176,16 @@ async fn what_a_trigger_raises_is_a_bad_record_without_its_words_on_sqlite() {
     assert!(!format!("{raised:?}").contains("secret"), "{raised:?}");
     assert_eq!(fixture.file.count("t").await, 0);
 }
+
+#[tokio::test]
+async fn a_row_in_the_way_by_another_unique_index_is_not_thrown_out_on_sqlite() {
+    let fixture = Fixture::new(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, code TEXT UNIQUE); INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+    )
+    .await;
+    for value in [r#"{"id":2,"code":"a"}"#, r#"{"id":3,"code":"a"}"#] {
+        let data = failure(fixture.put(UPSERT, &[value]).await.unwrap_err()).data.unwrap();
+        assert_eq!((data.reason, data.column.as_deref()), (Reason::Unique, Some("code")), "{value}");
+        assert_eq!(fixture.rows("SELECT id || code FROM t ORDER BY id").await, ["1a", "2b"]);
+    }
+}
