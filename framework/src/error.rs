@@ -138,7 +138,7 @@ pub struct DataError {
 /// The answer to COMMIT when it is no success.
 #[derive(Debug)]
 pub enum CommitFailure {
-    /// The server said that it rolled back (class 23, 40001, 40P01, P0001): a verdict.
+    /// The server said that it rolled back (class 23, 40001, 40P01, P0001), or SQLite left the transaction open and it was rolled back: a verdict.
     RolledBack(Failure),
     /// Everything else: the transaction may or may not be applied; only the stored offset tells.
     InDoubt(Failure),

@@ -109,6 +109,9 @@ fn who() -> String {
 }
 
 #[cfg(test)]
+mod on_sqlite;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

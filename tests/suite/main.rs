@@ -20,4 +20,5 @@ mod rebalance;
 mod rig;
 mod scrape;
 mod secured;
+mod sqlite;
 mod startup;

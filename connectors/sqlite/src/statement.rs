@@ -63,17 +63,15 @@ fn on_conflict(table: &Table, mode: Mode, key: &[usize], columns: &[usize], sql:
     let _ = write!(sql, " DO UPDATE SET {}", set.collect::<Vec<_>>().join(", "));
 }
 
-/// Deletes the rows with these keys; a key that has none is no error.
+/// Deletes the rows with these keys; a key that has none is no error. (A row of columns IN (VALUES ..) would read the whole table.)
 pub(crate) fn delete(table: &Table, key: &[usize], rows: usize) -> String {
     let mut sql = format!("DELETE FROM {} AS t WHERE ", table.sql());
     if let [column] = key {
         let _ = write!(sql, "{} IN ", compared(table, *column));
-        values_of_one(rows, &mut sql);
+        values(1, rows, None, &mut sql);
     } else {
-        let names: Vec<_> = key.iter().map(|column| compared(table, *column)).collect();
-        let _ = write!(sql, "({}) IN (VALUES ", names.join(", "));
-        values(rows, key.len(), None, &mut sql);
-        sql.push(')');
+        let one = format!("({})", same_key(table, key, |_| "?".to_owned()));
+        let _ = write!(sql, "{}", vec![one; rows].join(" OR "));
     }
     sql
 }
@@ -130,11 +128,6 @@ fn values(rows: usize, variables: usize, first: Option<usize>, sql: &mut String)
     }
 }
 
-/// `(?, ?)`
-fn values_of_one(rows: usize, sql: &mut String) {
-    values(1, rows, None, sql);
-}
-
 fn same_key(table: &Table, key: &[usize], other: impl Fn(usize) -> String) -> String {
     let same =
         key.iter().enumerate().map(|(nth, column)| format!("{} = {}", compared(table, *column), other(nth)));
@@ -147,5 +140,83 @@ fn compared(table: &Table, column: usize) -> String {
     match table.kind(column) {
         Some(Kind::Text(_) | Kind::Any) => format!("t.{name} COLLATE BINARY"),
         _ => format!("t.{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oncesink::plan::{Column, Takes};
+    use oncesink_test_support::sqlite::File;
+
+    use super::*;
+
+    /// A table of text columns, of which the first two are a key.
+    fn table(names: &[&str]) -> Table {
+        let column = |name: &&str| Column {
+            name: (*name).to_owned(),
+            type_name: "TEXT".to_owned(),
+            takes: Takes::Text,
+            not_null: false,
+            required: false,
+            insert_only: false,
+            insertable: true,
+            updatable: true,
+        };
+        Table {
+            name: "t".to_owned(),
+            columns: names.iter().map(column).collect(),
+            kinds: vec![Some(Kind::Text(None)); names.len()],
+            defaults: vec![None; names.len()],
+            fingerprint: String::new(),
+            schema_version: 0,
+            unique: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn rows_are_found_by_their_index_whatever_the_statement_on_sqlite() {
+        let file = File::new("plans");
+        file.execute(
+            "CREATE TABLE t (a TEXT COLLATE NOCASE, b TEXT, c TEXT);
+             CREATE UNIQUE INDEX one ON t (a COLLATE BINARY);
+             CREATE UNIQUE INDEX two ON t (b, a COLLATE BINARY);
+             INSERT INTO t VALUES ('a', 'b', 'c'); ANALYZE",
+        )
+        .await;
+        let table = table(&["a", "b", "c"]);
+        for key in [&[0][..], &[0, 1], &[1, 0]] {
+            for rows in [1, 10, 100] {
+                for sql in [
+                    delete(&table, key, rows),
+                    missing(&table, key, rows),
+                    update(&table, key, &[0, 1, 2], rows).unwrap(),
+                ] {
+                    let plan = file.rows(&format!("EXPLAIN QUERY PLAN {sql}")).await;
+                    let steps: Vec<String> =
+                        plan.iter().map(|row| oncesink::sqlx::Row::get(row, "detail")).collect();
+                    assert!(steps.iter().any(|step| step.starts_with("SEARCH t ")), "{steps:?} of {sql}");
+                    assert!(!steps.iter().any(|step| step.starts_with("SCAN t")), "{steps:?} of {sql}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn statements_have_few_shapes_within_the_limit() {
+        let shapes = |rows: usize, variables: usize, limit: usize| {
+            let (mut left, mut shapes) = (rows, Vec::new());
+            while left > 0 {
+                let next = rows_of_next(left, variables, limit);
+                assert!(next > 0 && next * variables <= limit);
+                shapes.push(next);
+                left -= next;
+            }
+            shapes
+        };
+        assert_eq!(shapes(112, 6, 32_766), [100, 10, 1, 1]);
+        assert_eq!(shapes(50, 40, 999), [24, 24, 1, 1]);
+        assert_eq!(shapes(12, 500, 999), [1; 12]);
+        assert_eq!(shapes(3, 0, 999), [1, 1, 1]);
+        assert_eq!(rows_of_next(5, 1_000, 999), 0);
     }
 }

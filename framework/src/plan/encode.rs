@@ -465,7 +465,11 @@ impl<'b> RowReader<'b> {
             },
             Source::Key(path) => match (path.split_first(), record.key()) {
                 (_, None) => None,
-                (None, Some(bytes)) if column.takes == Takes::Json => Some(RowCell::json(utf8(bytes)?)),
+                (None, Some(bytes)) if column.takes == Takes::Json => match &self.key {
+                    // Text that is no JSON is a string of it; a database that keeps documents as text would not notice.
+                    Key::Scalar(raw) => Some(RowCell::json(raw.clone())),
+                    _ => Some(RowCell::json(utf8(bytes)?.trim())),
+                },
                 (None, Some(bytes)) => Some(RowCell::beside(bytes, column)?),
                 (Some((name, rest)), _) => {
                     self.key.field(name).and_then(|raw| below(raw, rest)).map(RowCell::json)

@@ -91,7 +91,6 @@ impl<T: Table> Mapping<T> {
     /// # Errors
     /// For people: what in the section does not fit, and what helps.
     pub fn compile(config: &TableConfig, table: Arc<T>) -> Result<Self, String> {
-        rules(config)?;
         let key =
             config.key.iter().map(|name| column_of(&*table, "key", name)).collect::<Result<Vec<_>, _>>()?;
         if let Some(double) = config
@@ -331,31 +330,6 @@ impl<T: Table> Mapping<T> {
         bad.sql_state = self.table.sql_state(bad.reason).map(ToOwned::to_owned);
         bad
     }
-}
-
-/// What keys of one section may say together.
-fn rules(config: &TableConfig) -> Result<(), String> {
-    let mode = config.mode.name();
-    if config.mode.folds() && config.key.is_empty() {
-        return Err(format!("mode = {mode:?} needs the key columns; write for instance key = [\"id\"]"));
-    }
-    if config.mode.folds() && config.delete.is_none() {
-        return Err(format!(
-            "mode = {mode:?} needs a word on records without a value; write delete = \"tombstone\" (they delete the row with their key) or delete = \"none\" (they are skipped)"
-        ));
-    }
-    if config.mode == Mode::Insert && !config.key.is_empty() {
-        return Err("mode = \"insert\" takes no key: every record becomes a row; write mode = \"upsert\", or leave key out".to_owned());
-    }
-    if config.key.is_empty() && config.key_from.is_some() {
-        return Err("key_from without key: name the key columns".to_owned());
-    }
-    if !config.mode.folds() && config.delete == Some(Delete::Tombstone) {
-        return Err(format!(
-            "delete = \"tombstone\" goes with mode = \"upsert\" or \"update\"; with mode = {mode:?} write \"none\", or leave it out"
-        ));
-    }
-    Ok(())
 }
 
 fn column_of<T: Table>(table: &T, what: &str, name: &str) -> Result<usize, String> {

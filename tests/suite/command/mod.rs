@@ -2,6 +2,7 @@
 
 mod adopt;
 mod bench;
+pub(crate) use bench::{Ended, ended};
 mod configuration;
 mod start;
 mod verbs;

@@ -163,6 +163,8 @@ fn parts(declared: &str) -> Option<(String, Vec<u32>)> {
 
 #[cfg(test)]
 mod tests {
+    use oncesink::value::Reading;
+
     use super::*;
 
     #[test]
@@ -226,5 +228,33 @@ mod tests {
             };
             assert!(fine.contains(&affinity(name)), "{name}");
         }
+    }
+
+    /// `as = "..."` that a column may have.
+    fn readings(takes: Takes) -> Vec<&'static str> {
+        let allowed = |reading| match reading {
+            Reading::Epoch(_) => takes == Takes::Time,
+            Reading::JsonText => takes == Takes::Text,
+            Reading::Base64 | Reading::Hex | Reading::Utf8 => takes == Takes::Bytes,
+        };
+        Reading::ALL.iter().filter(|(_, reading)| allowed(*reading)).map(|(name, _)| *name).collect()
+    }
+
+    #[test]
+    fn the_documented_types_and_readings_are_these() {
+        let text = include_str!("../../../../docs/types-sqlite.md");
+        let rows = text.lines().skip_while(|line| !line.starts_with("| column type | takes | as |")).skip(2);
+        let mut documented = Vec::new();
+        for row in rows.take_while(|line| line.starts_with('|')) {
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            let names =
+                cells[0].split(", ").map(|name| if name == "no type" { "" } else { name.trim_matches('`') });
+            let readings: Vec<_> = cells[2].split_whitespace().map(|name| name.trim_matches('`')).collect();
+            documented.extend(names.map(|name| (name, readings.clone())));
+        }
+        let mut known: Vec<_> = NAMES.iter().map(|(name, kind)| (*name, readings(kind.takes()))).collect();
+        documented.sort();
+        known.sort();
+        assert_eq!(documented, known);
     }
 }

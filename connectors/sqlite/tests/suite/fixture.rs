@@ -1,50 +1,32 @@
 //! A file, a store on it, and batches made of literals.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use oncesink::plan::Config;
 use oncesink::sqlite::{Sqlite, SqliteConfig, Tx};
-use oncesink::sqlx::sqlite::SqliteConnectOptions;
-use oncesink::sqlx::{self, ConnectOptions, Connection, Executor, Row};
 use oncesink::store::Store;
 use oncesink::{BadRecord, Batch, Class, Failure, Part, SinkError, SliceBuilder, TopicPartition, Written};
 use oncesink_sqlite::Tables;
+use oncesink_test_support::sqlite::File;
 
-/// One test's world; the file goes with it.
+/// One test's world.
 pub(crate) struct Fixture {
-    path: PathBuf,
+    pub(crate) file: File,
     store: Sqlite,
-    _folder: tempfile::TempDir,
 }
 
 impl Fixture {
     /// A fresh file in which these statements were run.
     pub(crate) async fn new(sql: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("shop.db");
-        let store =
-            Sqlite::new(SqliteConfig::new(format!("sqlite://{}", path.display())), "sink-tests").unwrap();
-        let fixture = Self { path, store, _folder: folder };
-        fixture.execute(sql).await;
-        fixture
-    }
-
-    /// Runs statements beside the sink.
-    pub(crate) async fn execute(&self, sql: &str) {
-        let options = SqliteConnectOptions::new().filename(&self.path).create_if_missing(true);
-        let mut connection = options.connect().await.unwrap();
-        connection.execute(sql).await.unwrap();
-        connection.close().await.unwrap();
+        let file = File::new("sink");
+        file.execute(sql).await;
+        let store = Sqlite::new(SqliteConfig::new(file.url()), "sink-tests").unwrap();
+        Self { file, store }
     }
 
     /// The first column of a query as text, in the query's order.
     pub(crate) async fn rows(&self, sql: &str) -> Vec<String> {
-        let options = SqliteConnectOptions::new().filename(&self.path);
-        let mut connection = options.connect().await.unwrap();
-        let rows = sqlx::query(sql).fetch_all(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-        rows.iter().map(|row| row.get::<Option<String>, _>(0).unwrap_or("NULL".to_owned())).collect()
+        self.file.column(sql).await
     }
 
     /// An open transaction.
@@ -124,16 +106,21 @@ pub(crate) fn failure(error: SinkError) -> Failure {
 
 /// Values of topic `t`, partition 0, from offset 0.
 pub(crate) fn batch<V: AsRef<[u8]>>(values: &[V]) -> Batch {
-    records(values.iter().map(|value| (None, Some(value.as_ref()))))
+    batch_of("t", values)
+}
+
+/// Values of a topic's partition 0, from offset 0.
+pub(crate) fn batch_of<V: AsRef<[u8]>>(topic: &str, values: &[V]) -> Batch {
+    records(topic, values.iter().map(|value| (None, Some(value.as_ref()))))
 }
 
 /// Records of topic `t`, partition 0, from offset 0: key and value.
 pub(crate) fn keyed(pairs: &[(&str, Option<&str>)]) -> Batch {
-    records(pairs.iter().map(|(key, value)| (Some(key.as_bytes()), value.map(str::as_bytes))))
+    records("t", pairs.iter().map(|(key, value)| (Some(key.as_bytes()), value.map(str::as_bytes))))
 }
 
-fn records<'r>(records: impl Iterator<Item = (Option<&'r [u8]>, Option<&'r [u8]>)>) -> Batch {
-    let mut slice = SliceBuilder::new(TopicPartition::new("t", 0), 0);
+fn records<'r>(topic: &str, records: impl Iterator<Item = (Option<&'r [u8]>, Option<&'r [u8]>)>) -> Batch {
+    let mut slice = SliceBuilder::new(TopicPartition::new(topic, 0), 0);
     for (offset, (key, value)) in records.enumerate() {
         slice.push(offset as i64, Some(0), None, key, value, []);
     }

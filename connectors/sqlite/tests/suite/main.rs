@@ -5,4 +5,9 @@
 
 mod fixture;
 
+mod catalog;
+mod limits;
+mod modes;
+mod names;
+mod refusals;
 mod values;

@@ -2,7 +2,7 @@
 
 use oncesink::Reason;
 
-use crate::fixture::{Fixture, batch, failure};
+use crate::fixture::{Fixture, batch, failure, keyed};
 
 /// A table of every kind of column, outside of STRICT, where affinities are at work.
 const ALL: &str = "CREATE TABLE t (
@@ -15,7 +15,7 @@ async fn every_kind_comes_back_as_it_was_sent_whatever_its_affinity_on_sqlite() 
     let config = r#"{"table":{"columns":{"b":{"as":"hex"}}}}"#;
     fixture
         .put(config, &[r#"{
-            "i": 9223372036854775807, "s": -32768, "r": 1, "f": 0.1, "n": "1.10", "d": 100000000000.0001, "c": "007", "x": "1e5", "b": "00ff",
+            "i": 9223372036854775807, "s": -32768, "r": 1, "f": 0.1, "n": "1.10", "d": 10000000000.0001, "c": "007", "x": "1e5", "b": "00ff",
             "o": true, "day": "2024-12-31", "at": "12:34:56", "w": "2024-12-31 23:59:59.5", "z": "2024-12-31T23:59:59+01:00",
             "u": "0E37DF36F69811E68DD4CB9CED3DF976", "j": 12, "jb": "12", "a": "007"
         }"#])
@@ -27,7 +27,7 @@ async fn every_kind_comes_back_as_it_was_sent_whatever_its_affinity_on_sqlite() 
     assert_eq!(
         rows,
         [
-            "9223372036854775807 -32768 1.0 0.1 1.1 100000000000.0001 '007' '1e5' X'00FF' 1 '2024-12-31' '12:34:56.000000' \
+            "9223372036854775807 -32768 1.0 0.1 1.1 10000000000.0001 '007' '1e5' X'00FF' 1 '2024-12-31' '12:34:56.000000' \
           '2024-12-31T23:59:59.500000' '2024-12-31T22:59:59.000000Z' '0e37df36-f698-11e6-8dd4-cb9ced3df976' 12 '\"12\"' '007'"
         ]
     );
@@ -75,4 +75,41 @@ async fn constraints_are_bad_records_with_their_place_on_sqlite() {
     let data = failure(check).data.unwrap();
     assert_eq!((data.reason, data.table.as_deref(), data.column), (Reason::Check, Some("t"), None));
     assert!(fixture.rows("SELECT id FROM t").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_key_in_a_json_column_is_always_a_document_on_sqlite() {
+    let fixture = Fixture::new("CREATE TABLE t (k JSON, n INTEGER)").await;
+    let sink = fixture.open(r#"{"table":{"columns":{"k":"key"}}}"#, &["t"]).await.unwrap();
+    let mut records = keyed(&[
+        ("abc", Some(r#"{"n":1}"#)),
+        ("{\"a\": 1} ", Some(r#"{"n":2}"#)),
+        ("007", Some(r#"{"n":3}"#)),
+        ("[1, 2]", Some(r#"{"n":4}"#)),
+    ]);
+    fixture.write(&sink, &mut records).await.unwrap();
+    assert_eq!(
+        fixture.rows("SELECT k FROM t ORDER BY n").await,
+        ["\"abc\"", "{\"a\": 1}", "\"007\"", "[1, 2]"]
+    );
+    assert_eq!(fixture.file.count("t WHERE json_valid(k)").await, 4);
+}
+
+#[tokio::test]
+async fn c119_a_null_character_is_stored_unchanged_on_sqlite() {
+    let fixture = Fixture::new("CREATE TABLE t (id INTEGER PRIMARY KEY, note TEXT)").await;
+    fixture
+        .put(
+            "{}",
+            &[
+                r#"{"id":1,"note":"a"}"#,
+                r#"{"id":2,"note":"ab\u0000cd"}"#,
+                r#"{"id":3,"note":"\u0000"}"#,
+                r#"{"id":4,"note":"b"}"#,
+            ],
+        )
+        .await
+        .unwrap();
+    let kept = fixture.rows("SELECT hex(CAST(note AS BLOB)) FROM t ORDER BY id").await;
+    assert_eq!(kept, ["61", "6162006364", "00", "62"]);
 }

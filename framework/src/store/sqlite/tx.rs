@@ -4,6 +4,7 @@
 //! only from [`commit`], only for a transaction that the guard has seen.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use sqlx::{Connection, Database, Executor, SqliteConnection, TransactionManager};
@@ -13,6 +14,7 @@ use super::ffi::Quiet;
 use super::names::Names;
 use super::places::{in_order, list};
 use super::session::{Session, SessionId};
+use super::turn::{self, Turn};
 use super::{NOW, is_busy};
 use crate::error::{Class, CommitFailure, DataError, Failure, Reason};
 use crate::store::Step;
@@ -24,6 +26,7 @@ pub struct Tx {
     session: Session,
     pub(super) names: Arc<Names>,
     savepoint: String,
+    _turn: Turn,
 }
 
 impl Tx {
@@ -54,14 +57,17 @@ impl Tx {
 }
 
 /// Begins with the write lock in hand, and a savepoint whose name nobody can guess, by which the guard knows this transaction again.
-pub(super) async fn begin(mut session: Session, names: Arc<Names>) -> Result<Tx, Failure> {
+pub(super) async fn begin(
+    mut session: Session,
+    names: Arc<Names>,
+    turn: Turn,
+    patience: Duration,
+) -> Result<Tx, Failure> {
     let savepoint = format!("oncesink_{}", Uuid::new_v4().simple());
     session.gate().shut();
     let begin = format!("BEGIN IMMEDIATE; SAVEPOINT {savepoint}");
-    Manager::begin(&mut session.connection, Some(begin.into()))
-        .await
-        .map_err(|error| Failure::from(error).context("begin"))?;
-    Ok(Tx { session, names, savepoint })
+    turn::begin(&mut session.connection, &begin, patience).await?;
+    Ok(Tx { session, names, savepoint, _turn: turn })
 }
 
 /// Moves all offsets in one statement, each where the row is mine and stands at the offset expected.
@@ -178,8 +184,6 @@ fn left_open() -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use oncesink_test_support::sqlite::File;
 
     use super::*;
@@ -190,13 +194,15 @@ mod tests {
         let file = File::new("commit_busy");
         file.execute("CREATE TABLE rows (n bigint)").await;
         let path = file.path();
-        let opening = Opening { path: &path, lock: Duration::from_millis(100), create: false };
+        let patience = Duration::from_millis(100);
+        let opening = Opening { path: &path, lock: patience, patience, create: false };
         let mut session = open(&opening).await.unwrap();
         // In the mode that every session sets, a reader is never in the way of a COMMIT; with a rollback journal it is.
         session.gate().open();
         session.connection.execute("PRAGMA journal_mode = DELETE").await.unwrap();
         let names = Arc::new(Names::parse(None).unwrap());
-        let mut tx = begin(session, names).await.unwrap();
+        let turn = turn::wait(&turn::queue(&path), None).await.unwrap();
+        let mut tx = begin(session, names, turn, patience).await.unwrap();
         tx.sql().execute("INSERT INTO rows VALUES (1)").await.unwrap();
         let mut reader = file.connection().await;
         reader.execute("BEGIN; SELECT * FROM rows").await.unwrap();

@@ -115,6 +115,22 @@ async fn what_is_not_data_has_its_own_class() {
 }
 
 #[tokio::test]
+async fn a_file_that_cannot_be_written_any_more_is_left() {
+    let bench = Bench::with_rows("errors_read_only", 1).await;
+    let store = bench.store();
+    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    tx.sql().execute("PRAGMA query_only = ON").await.unwrap();
+    let failure = Failure::from(tx.sql().execute("INSERT INTO rows VALUES (1)").await.unwrap_err());
+    assert_eq!(
+        (failure.class, failure.sql_state.as_deref(), failure.session_alive),
+        (Class::WrongServer, Some("SQLITE_READONLY"), false)
+    );
+    drop(tx);
+    let tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    assert!(store.rollback(tx).await.is_some(), "a new connection writes again");
+}
+
+#[tokio::test]
 async fn a_table_altered_under_us_is_a_stale_catalog_once_and_then_fits() {
     let bench = Bench::with_rows("errors_altered", 1).await;
     let store = bench.store();

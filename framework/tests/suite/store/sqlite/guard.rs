@@ -178,7 +178,7 @@ async fn the_connection_is_pinned_and_used_again() {
     for round in 0..3_i64 {
         let mut tx = store.begin(session).await.unwrap();
         for (pin, expected) in
-            [("foreign_keys", 1), ("synchronous", 2), ("trusted_schema", 0), ("busy_timeout", 1000)]
+            [("foreign_keys", 1), ("synchronous", 2), ("trusted_schema", 0), ("busy_timeout", 5)]
         {
             let value: i64 = sqlx::query_scalar(&format!("PRAGMA {pin}")).fetch_one(tx.sql()).await.unwrap();
             assert_eq!(value, expected, "{pin}");

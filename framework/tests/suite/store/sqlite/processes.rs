@@ -2,11 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use oncesink::Class;
 use oncesink::sqlite::{Sqlite, SqliteConfig};
-use oncesink::store::{Claim, Store};
+use oncesink::store::{Claim, EventRow, Store};
 use oncesink_test_support::eventually;
 use sqlx::Executor;
 
@@ -63,6 +65,27 @@ async fn the_child() {
     let _held;
     if what == "looks" {
         store.status(None).await.unwrap();
+    } else if what == "tells" {
+        for _ in 0..20 {
+            store.record(&event()).await.unwrap();
+        }
+    } else if what == "commits" {
+        // Transaction after transaction, until it is killed in one.
+        let claimed = bench.claim(&store, 0).await;
+        let (mut session, mut offset) = (store.connect().await.unwrap(), claimed.offset);
+        loop {
+            let mut tx = store.begin(session).await.unwrap();
+            let step = step(0, claimed.fence, offset, offset + 2);
+            assert_eq!(store.advance(&mut tx, &[step]).await.unwrap(), [true]);
+            let insert = format!("INSERT INTO rows VALUES ({offset}), ({offset} + 1)");
+            tx.sql().execute(&*insert).await.unwrap();
+            store.guard(&mut tx).await.unwrap();
+            session = store.commit(tx).await.map_err(|_| "commit").unwrap();
+            if offset == claimed.offset {
+                println!("the child is there");
+            }
+            offset += 2;
+        }
     } else {
         let fence = bench.claim(&store, 0).await.fence;
         if what == "writes" {
@@ -115,6 +138,50 @@ async fn a_process_that_only_looks_is_in_nobodys_way() {
     other.kill();
 }
 
+fn event() -> EventRow {
+    let (place, reason) = (wanted("t", 0).place, "test".to_owned());
+    EventRow { place, kind: "rewound", old_offset: None, new_offset: None, reason }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_a_writer_without_a_pause_nobody_starves() {
+    let bench = Bench::registered("processes_starve", 1).await;
+    bench.schema.execute("CREATE TABLE copies (n bigint)").await;
+    let store = Arc::new(bench.store());
+    let fence = bench.claim(&store, 0).await.fence;
+    let done = Arc::new(AtomicBool::new(false));
+    let writer = tokio::spawn({
+        let (store, done) = (Arc::clone(&store), Arc::clone(&done));
+        async move {
+            let mut session = store.connect().await.unwrap();
+            let mut offset = 10;
+            // Some tens of milliseconds each, and the next one at once.
+            let rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO copies SELECT i FROM n";
+            while !done.load(Ordering::SeqCst) {
+                let mut tx = store.begin(session).await.unwrap();
+                assert_eq!(
+                    store.advance(&mut tx, &[step(0, fence, offset, offset + 1)]).await.unwrap(),
+                    [true]
+                );
+                tx.sql().execute(rows).await.unwrap();
+                store.guard(&mut tx).await.unwrap();
+                session = store.commit(tx).await.map_err(|_| "commit").unwrap();
+                offset += 1;
+            }
+            offset
+        }
+    });
+    // Of this process, and of another one, which knows no queue; each call gives up after a second.
+    for _ in 0..20 {
+        store.record(&event()).await.unwrap();
+    }
+    Other::start(&bench, "tells").kill();
+    done.store(true, Ordering::SeqCst);
+    let offset = writer.await.unwrap();
+    assert_eq!((bench.events().await.len(), bench.offset(0).await), (40, offset));
+    assert!(offset > 15, "the writer starved: {offset}");
+}
+
 #[tokio::test]
 async fn killed_in_mid_transaction_it_leaves_nothing_and_the_next_claim_reads_on() {
     let bench = Bench::with_rows("processes_killed", 1).await;
@@ -133,6 +200,28 @@ async fn killed_in_mid_transaction_it_leaves_nothing_and_the_next_claim_reads_on
     assert_eq!((claim.offset, claim.fence.epoch), (10, 2));
     assert_eq!(bench.schema.count("rows").await, 0);
     assert_eq!(bench.schema.value::<String>("PRAGMA integrity_check").await, "ok");
+}
+
+#[tokio::test]
+async fn c131_killed_at_any_moment_also_under_commit_rows_and_offset_agree() {
+    let bench = Bench::with_rows("processes_commit", 1).await;
+    let mut stood = 10;
+    for round in 0..12_u64 {
+        let other = Other::start(&bench, "commits");
+        // Not luck: whatever moment this hits, rows and offset must agree. A transaction takes about a millisecond, half of it its COMMIT.
+        std::thread::sleep(Duration::from_micros(round * 870));
+        other.kill();
+        let offset = bench.offset(0).await;
+        let (rows, different): (i64, i64) = (
+            bench.schema.count("rows").await,
+            bench.schema.value("SELECT count(DISTINCT n) FROM rows").await,
+        );
+        assert_eq!((rows, different), (offset - 10, offset - 10), "round {round}");
+        assert!(offset > stood, "the child said that it had committed");
+        stood = offset;
+    }
+    assert_eq!(bench.schema.value::<String>("PRAGMA integrity_check").await, "ok");
+    assert_eq!(bench.claim(&bench.store(), 0).await.offset, stood);
 }
 
 async fn bench_fence(store: &Sqlite) -> oncesink::store::Fence {
