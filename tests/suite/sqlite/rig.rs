@@ -118,6 +118,11 @@ impl Rig {
         assert_eq!(self.count().await, self.produced * i64::from(self.partitions));
     }
 
+    /// Waits until a partition stands like this.
+    pub(super) async fn stands(&self, partition: i32, wanted: &str) {
+        eventually_within(PATIENCE, || self.stored(partition), |stored| stored == wanted).await;
+    }
+
     /// Offset and state of a partition.
     pub(super) async fn stored(&self, partition: i32) -> String {
         let sql = "SELECT last_offset || ' ' || state FROM kafka_offsets WHERE partition_id";
