@@ -75,7 +75,7 @@ pub(crate) async fn read(tx: &mut Tx, name: &TableName, section: &str) -> Result
             key.push(row.try_get::<String, _>("name")?);
         }
     }
-    let rowid = (!key.is_empty() && alias).then(|| Unique { columns: key, loose: None });
+    let rowid = (!key.is_empty() && alias).then_some(Unique { columns: key, loose: None });
     for row in &rows {
         add_column(&mut table, row, rowid.is_some(), without_rowid || strict, strict)?;
     }
