@@ -60,7 +60,14 @@ fn consume(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         .set("queued.max.messages.kbytes", "10000")
         .create()?;
     consumer.subscribe(&[TOPIC])?;
-    let mut left = left(&consumer)?;
+    // A coordinator that has just begun does not know that it is one.
+    let begin = Instant::now();
+    let mut left = loop {
+        match left(&consumer) {
+            Err(_) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(100)),
+            left => break left?,
+        }
+    };
     while !left.is_empty() {
         let (orders, next) = fetch(&consumer)?;
         for chunk in orders.chunks(ROWS) {
