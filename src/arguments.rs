@@ -32,8 +32,12 @@ pub(crate) enum Verb {
     },
     /// Look at Kafka, the target and the offsets as `run` does at its start, and change nothing
     Check,
+    /// See what it is worth: kills in the midst of transactions, beside the usual order of commits. Needs no Kafka, no database server and no file
+    Demo(Demo),
     /// Create or upgrade the tables that hold the offsets
     Migrate(Migrate),
+    /// Show the first records of the topics and the row that each becomes, and write nothing
+    Preview(Preview),
     /// Show where every partition stands
     Status,
     /// Leave out the one record before which a partition stopped
@@ -42,6 +46,56 @@ pub(crate) enum Verb {
     Resume(Resume),
     /// Set the stored offset, also after a topic was deleted and created again
     Reset(Reset),
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Demo {
+    #[command(subcommand)]
+    pub(crate) verb: Option<DemoVerb>,
+
+    /// Orders in the topic
+    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = clap::value_parser!(i64).range(600..=200_000))]
+    pub(crate) orders: i64,
+
+    /// Kills of each side, at least 5
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(5..=50))]
+    pub(crate) kills: u32,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DemoVerb {
+    /// Print what a statement reads in demo.db, the file that the sink wrote
+    Query {
+        /// For instance: SELECT * FROM kafka_offsets
+        sql: String,
+    },
+    /// Become another command, and end with the demo
+    #[command(hide = true)]
+    Child(Bound),
+    /// The usual order of commits
+    #[command(hide = true)]
+    Naive(Naive),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bound {
+    /// Process id of the demo
+    #[arg(long)]
+    pub(crate) parent: i32,
+
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Naive {
+    #[arg(long)]
+    pub(crate) brokers: String,
+
+    /// Records of a transaction
+    #[arg(long)]
+    pub(crate) batch: usize,
 }
 
 #[derive(Debug, Args)]
@@ -66,6 +120,17 @@ pub(crate) enum Adopt {
     Next,
     /// The last offset processed
     Processed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Preview {
+    /// The sink; all of them when left out
+    #[arg(value_name = "SINK")]
+    pub(crate) sink: Option<String>,
+
+    /// Records of each topic
+    #[arg(long, value_name = "RECORDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) limit: u16,
 }
 
 #[derive(Debug, Args)]
@@ -166,8 +231,14 @@ mod tests {
             "oncesink --config a.toml run --until-end",
             "oncesink run --until-end --json --config a.toml",
             "oncesink check --json",
+            "oncesink demo",
+            "oncesink demo --orders 3000 --kills 5",
+            "oncesink demo query x",
+            "oncesink demo child --parent 1 -- --config a.toml run",
             "oncesink migrate --print",
             "oncesink migrate --adopt next --group g",
+            "oncesink preview",
+            "oncesink preview shop --limit 20 --json",
             "oncesink status",
             "oncesink skip orders/3 --expect 18271 --reason x",
             "oncesink skip shop orders/3 --expect 18271 --reason x",
@@ -185,6 +256,10 @@ mod tests {
         for line in [
             "oncesink",
             "oncesink rnu",
+            "oncesink demo --kills 4",
+            "oncesink demo query",
+            "oncesink preview --limit 0",
+            "oncesink preview a b",
             "oncesink skip orders/3 --reason x",
             "oncesink skip orders/3 --expect 1",
             "oncesink skip --expect 1 --reason x",

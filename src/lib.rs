@@ -13,6 +13,7 @@
 mod exit;
 pub use exit::Exit;
 mod arguments;
+mod demo;
 mod logging;
 mod operated;
 mod output;
@@ -44,7 +45,9 @@ pub struct Command {
 impl Command {
     /// With the connectors that come with oncesink.
     pub fn bundled() -> Self {
-        Self::default().with::<oncesink::postgres::Postgres, oncesink_postgres::Tables>()
+        Self::default()
+            .with::<oncesink::postgres::Postgres, oncesink_postgres::Tables>()
+            .with::<oncesink::sqlite::Sqlite, oncesink_sqlite::Tables>()
     }
 
     /// Adds a sink kind; one of the same name takes the place of an earlier one.
@@ -73,6 +76,9 @@ impl Command {
     fn execute(self, arguments: Arguments) -> Result<Exit, Failed> {
         logging::start()?;
         let Arguments { config: path, json, verb } = arguments;
+        if let Verb::Demo(demo) = &verb {
+            return demo::run(demo, Output { json });
+        }
         let kinds = self.registry.kinds();
         let known = Known { kafka: &Librdkafka, kinds: &kinds };
         let config = Config::load(&path, &Environment::process(), &known)?;
@@ -88,9 +94,12 @@ impl Command {
 
 async fn verb_of(context: Context, verb: Verb) -> Result<Exit, Failed> {
     match verb {
+        // Answered before a configuration was looked for.
+        Verb::Demo(demo) => demo::run(&demo, context.output),
         Verb::Run { until_end } => verbs::run::run(context, until_end).await,
         Verb::Check => verbs::check::run(&context).await,
         Verb::Migrate(migrate) => verbs::migrate::run(&context, &migrate).await,
+        Verb::Preview(preview) => verbs::preview::run(&context, &preview).await,
         Verb::Status => verbs::status::run(&context).await,
         Verb::Skip(skip) => verbs::skip::run(&context, &skip).await,
         Verb::Resume(resume) => verbs::resume::run(&context, &resume).await,

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use oncesink::config::{Config, ConfigError, KafkaSection, Kind, SinkSection};
+use oncesink::plan::{Outlook, Preview};
 use oncesink::store::operate::{Meaning, Moved, Preflight, Reset, StatusRow, VerbError};
-use oncesink::{ConfigSource, Failure, Sink, SinkError, SinkSettings, SinkTask, TopicPartition};
+use oncesink::{
+    BadRecord, ConfigSource, Failure, Record, Sink, SinkError, SinkSettings, SinkTask, TopicPartition,
+};
 
 use crate::exit::Failed;
 use crate::operated::Operated;
@@ -75,6 +78,30 @@ pub(crate) trait AnyKind: Send + Sync {
 
     /// Opens the sink in a transaction that is rolled back, and says where each topic's rows would go.
     async fn targets(&self, sink: &SinkSection, who: &str) -> Result<Vec<(Arc<str>, String)>, SinkError>;
+
+    /// Opens the sink for one topic in the same way, and says what records of it would become.
+    async fn preview(
+        &self,
+        sink: &SinkSection,
+        who: &str,
+        topic: &str,
+        sampled: &Sampled<'_>,
+    ) -> Result<Previewed, SinkError>;
+}
+
+/// Some records of a topic, and the top-level fields that their values have.
+pub(crate) struct Sampled<'r> {
+    pub(crate) records: Vec<Record<'r>>,
+    pub(crate) fields: Vec<String>,
+}
+
+/// What records of a topic become.
+pub(crate) struct Previewed {
+    pub(crate) target: String,
+    /// None from a sink that cannot say.
+    pub(crate) outlook: Option<Outlook>,
+    /// In the order of the records: a row, a delete, nothing, or why it is bad.
+    pub(crate) becomes: Vec<Result<Option<Preview>, BadRecord>>,
 }
 
 struct Typed<S, K>(PhantomData<fn() -> (S, K)>);
@@ -129,6 +156,36 @@ impl<S: Operated, K: Sink<S>> AnyKind for Typed<S, K> {
         });
         store.rollback(tx).await;
         targets
+    }
+
+    async fn preview(
+        &self,
+        sink: &SinkSection,
+        who: &str,
+        topic: &str,
+        sampled: &Sampled<'_>,
+    ) -> Result<Previewed, SinkError> {
+        let config = sink.sink_config::<K::Config>().map_err(|error| Failure::fatal(error.to_string()))?;
+        let store = S::of(sink, &sink.group, who)?;
+        let session = store.connect().await?;
+        let mut tx = store.begin(session).await?;
+        let opened = K::open(config, &[topic.to_owned()], &mut tx).await;
+        store.rollback(tx).await;
+        let opened = opened?;
+        let fields: Vec<&str> = sampled.fields.iter().map(String::as_str).collect();
+        let becomes = sampled.records.iter().map(|record| match opened.preview(record) {
+            Ok(becomes) => Ok(Ok(becomes)),
+            Err(SinkError::Bad(bad)) => match bad.into_iter().next() {
+                Some(bad) => Ok(Err(bad)),
+                None => Err(Failure::fatal("the connector calls a record bad and does not say why").into()),
+            },
+            Err(failed) => Err(failed),
+        });
+        Ok(Previewed {
+            target: opened.target(topic),
+            outlook: opened.outlook(topic, &fields),
+            becomes: becomes.collect::<Result<_, SinkError>>()?,
+        })
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Failure {
     pub data: Option<Box<DataError>>,
     /// Whether the session can still be used after a rollback.
     pub session_alive: bool,
+    /// Whether the server or a file refuses us: what would stop a start, and is waited for while the sink runs.
+    pub refused: bool,
     /// The underlying error.
     pub source: Option<Source>,
     /// Errors met while cleaning up after this one.
@@ -71,6 +73,7 @@ impl Failure {
             sql_state: None,
             data: None,
             session_alive: false,
+            refused: false,
             source: None,
             later: Vec::new(),
         }
@@ -135,7 +138,7 @@ pub struct DataError {
 /// The answer to COMMIT when it is no success.
 #[derive(Debug)]
 pub enum CommitFailure {
-    /// The server said that it rolled back (class 23, 40001, 40P01, P0001): a verdict.
+    /// The server said that it rolled back (class 23, 40001, 40P01, P0001), or SQLite left the transaction open and it was rolled back: a verdict.
     RolledBack(Failure),
     /// Everything else: the transaction may or may not be applied; only the stored offset tells.
     InDoubt(Failure),
@@ -191,6 +194,32 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons.
+    pub const ALL: [Self; 22] = [
+        Self::InvalidJson,
+        Self::InvalidUtf8,
+        Self::Tombstone,
+        Self::UnknownField,
+        Self::WrongType,
+        Self::NotANumber,
+        Self::NotATime,
+        Self::OutOfRange,
+        Self::Inexact,
+        Self::TooLong,
+        Self::NullCharacter,
+        Self::NullInNotNull,
+        Self::MissingField,
+        Self::NoKey,
+        Self::NullInKey,
+        Self::MissingRow,
+        Self::Unique,
+        Self::ForeignKey,
+        Self::Check,
+        Self::Trigger,
+        Self::ServerData,
+        Self::Rejected,
+    ];
+
     /// What kind of fault it is, for dead letters: `decode` (the payload cannot be read), `value` (a field does not fit its column), `constraint` (the
     /// target's rules) or `mapping` (fields and columns do not meet).
     pub const fn class(self) -> &'static str {
@@ -312,5 +341,25 @@ impl From<BadRecord> for SinkError {
 impl From<Failure> for SinkError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_code_of_its_own_and_one_of_four_classes() {
+        assert!(
+            Reason::ALL.iter().enumerate().all(|(index, reason)| *reason as usize == index),
+            "none is left out"
+        );
+        let codes: BTreeSet<&str> = Reason::ALL.map(Reason::code).into();
+        assert_eq!(codes.len(), Reason::ALL.len());
+        // The table of dead letters takes no others.
+        let classes: BTreeSet<&str> = Reason::ALL.map(Reason::class).into();
+        assert_eq!(classes, BTreeSet::from(["constraint", "decode", "mapping", "value"]));
     }
 }

@@ -25,11 +25,12 @@ pub mod plan;
 pub mod value;
 
 pub mod store;
+mod tls;
 
 mod writer;
 pub use writer::{BatchLimits, ConfigSource};
 mod supervisor;
-pub use supervisor::{Checked, Ended, LiveSink, SinkSettings, SinkTask, check, promise, run, unanswered};
+pub use supervisor::{Checked, Ended, LiveSink, Promise, SinkSettings, SinkTask, TopicIds, check, run};
 
 pub use async_trait::async_trait;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

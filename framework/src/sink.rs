@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use crate::batch::{Batch, Encoded};
 use crate::error::SinkError;
-use crate::plan::Preview;
+use crate::plan::{Outlook, Preview};
 use crate::record::Record;
 use crate::store::Store;
 use crate::written::Written;
@@ -60,6 +60,13 @@ pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
         let _ = record;
         let message = format!("the connector {:?} cannot show what a record becomes", Self::KIND);
         Err(crate::Failure::fatal(message).into())
+    }
+
+    /// Which of these top-level fields of values the mapping of a topic knows, and how its records are written, for people who look before they run; none where
+    /// a sink cannot say.
+    fn outlook(&self, topic: &str, fields: &[&str]) -> Option<Outlook> {
+        let _ = (topic, fields);
+        None
     }
 
     /// Turns the batch into whatever `write` needs, without the database.

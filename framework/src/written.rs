@@ -19,7 +19,7 @@ pub struct Counts {
     pub records: usize,
     /// Records left out by configuration.
     pub skipped: usize,
-    /// Records folded into a later one of the same key.
+    /// Records folded into another one of the same key.
     pub collapsed: usize,
     /// Records that deleted a row.
     pub deleted: usize,

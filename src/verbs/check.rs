@@ -2,16 +2,19 @@
 
 use oncesink::config::{KafkaSection, SinkSection};
 use oncesink::kafka::TopicState;
-use oncesink::{SinkError, promise, unanswered};
+use oncesink::{BadRecord, Promise, SinkError, TopicIds};
 use serde::Serialize;
 
-use super::{Context, cluster, who};
+use super::{Context, cluster, sample, who};
 use crate::exit::{Exit, Failed};
 use crate::output::table;
 
+/// Records of each topic that are looked at.
+const SAMPLED: usize = 20;
+
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
-    /// `kafka`, `target` or `offsets`.
+    /// `kafka`, `target`, `mapping` or `offsets`.
     what: &'static str,
     /// Brokers, database or table.
     place: String,
@@ -63,8 +66,8 @@ pub(crate) async fn look(context: &Context) -> Result<Findings, Failed> {
     let mut findings = Findings::default();
     for sink in &context.config.sinks {
         let before = findings.checks.len();
-        let brokers = kafka(&context.config.kafka, sink).await?;
-        let promised = brokers.ok;
+        let (brokers, ids) = kafka(&context.config.kafka, sink).await;
+        let promised = brokers.ok.then_some(ids);
         findings.checks.push(brokers);
         database(context, sink, promised, &mut findings).await?;
         if findings.checks.iter().skip(before).all(|finding| finding.ok) {
@@ -84,17 +87,33 @@ async fn rehearse(context: &Context, sink: &SinkSection, findings: &mut Findings
     Ok(())
 }
 
-async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Failed> {
-    let monitor = cluster::monitor(section)?;
+/// What the brokers say, and whether topics have ids there.
+async fn kafka(section: &KafkaSection, sink: &SinkSection) -> (Finding, TopicIds) {
+    let monitor = match cluster::monitor(section) {
+        Ok(monitor) => monitor,
+        Err(failed) => {
+            return (Finding::new("kafka", section.brokers(), Err(failed.message)), TopicIds::Untold);
+        }
+    };
     let topics: Vec<std::sync::Arc<str>> = sink.topics.iter().map(|topic| topic.as_str().into()).collect();
+    let mut ids = TopicIds::Told;
     let verdict = async {
-        let remedy = || unanswered(section.brokers());
-        let brokers = monitor.cluster().await.map_err(|error| format!("{error}. {}", remedy()))?.brokers;
-        let mut said = vec![format!("{brokers} broker{}", if brokers == 1 { "" } else { "s" })];
+        let cluster = monitor.cluster().await;
+        let brokers = cluster.map_err(|error| error.with_remedy(section.brokers()))?.brokers;
+        let mut said = vec![format!(
+            "{brokers} broker{}; {}",
+            if brokers == 1 { "" } else { "s" },
+            if section.is_encrypted() { "TLS" } else { "not encrypted" }
+        )];
         for facts in monitor.topics(&topics).await.map_err(|error| error.to_string())? {
             let name = facts.name.clone();
             let count = match facts.state {
-                TopicState::Exists { partitions, .. } => partitions,
+                TopicState::Exists { id, partitions } => {
+                    if id.is_none() {
+                        ids = TopicIds::Untold;
+                    }
+                    partitions
+                }
                 TopicState::Unknown => {
                     said.push(format!(
                         "topic {name}: does not exist yet, it will be read from its beginning"
@@ -114,7 +133,8 @@ async fn kafka(section: &KafkaSection, sink: &SinkSection) -> Result<Finding, Fa
         }
         Ok(said.join("; "))
     };
-    Ok(Finding::new("kafka", section.brokers(), verdict.await))
+    let verdict = verdict.await;
+    (Finding::new("kafka", section.brokers(), verdict), ids)
 }
 
 /// Stopped partitions are no reason against a start, which tries them again; but whoever checks wants to know.
@@ -128,11 +148,11 @@ async fn stopped(context: &Context, sink: &SinkSection) -> String {
     }
 }
 
-/// `promised` is whether the promise may be given, as far as it depends on the brokers.
+/// `promised` is what the brokers have to do with the promise; none when it may not be given.
 async fn database(
     context: &Context,
     sink: &SinkSection,
-    promised: bool,
+    promised: Option<TopicIds>,
     findings: &mut Findings,
 ) -> Result<(), Failed> {
     let shown = sink.target.shown();
@@ -158,24 +178,84 @@ async fn database(
             Ok(targets) => {
                 let rows: Vec<String> =
                     targets.iter().map(|(topic, target)| format!("{topic} -> {target}")).collect();
+                let encryption = preflight.encryption.map(|how| format!("; {how}")).unwrap_or_default();
                 let role = preflight.role.map(|role| format!("; role {role}")).unwrap_or_default();
-                Ok(format!("{}{role}; {}", preflight.server_version, rows.join(", ")))
+                Ok(format!("{}{encryption}{role}; {}", preflight.server_version, rows.join(", ")))
             }
             Err(error) => Err(error.to_string()),
         },
     ));
+    if promised.is_some() && targets.is_ok() {
+        for topic in &sink.topics {
+            findings.checks.extend(mapping(context, sink, topic).await);
+        }
+    }
     let offsets = preflight.offsets.clone();
     let verdict = match preflight.problems.as_slice() {
         [] => Ok(format!("group {}{}", sink.group, stopped(context, sink).await)),
         problems => Err(problems.join("; ")),
     };
-    let well = promised && verdict.is_ok();
+    let promised = promised.filter(|_| verdict.is_ok());
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));
-    if let (true, Ok(targets)) = (well, targets) {
+    if let (Some(ids), Ok(targets)) = (promised, targets) {
         let tables: Vec<&str> = targets.iter().map(|(_, target)| target.as_str()).collect();
-        findings.promises.push(promise(&sink.name, &sink.group, &offsets, &tables, sink.on_bad_record));
+        let promise = Promise {
+            sink: &sink.name,
+            group: &sink.group,
+            offsets: &offsets,
+            targets: &tables,
+            policy: sink.on_bad_record,
+            ids,
+        };
+        findings.promises.push(promise.to_string());
     }
     Ok(())
+}
+
+/// What the first records of a topic would become; none without records, or where the sink cannot say.
+async fn mapping(context: &Context, sink: &SinkSection, topic: &str) -> Option<Finding> {
+    let kafka = &context.config.kafka;
+    let parts = async {
+        let monitor = cluster::monitor(kafka)?;
+        sample::first_records(&monitor, kafka, sink, topic, SAMPLED).await
+    };
+    let parts = match parts.await {
+        Ok(parts) => parts?,
+        Err(failed) => return Some(Finding::new("mapping", topic, Err(failed.message))),
+    };
+    let records = sample::in_turn(&parts, SAMPLED);
+    let (fields, previewed) = match sample::previewed(context, sink, topic, records).await {
+        Ok(previewed) => previewed,
+        // A connector that cannot show what a record becomes.
+        Err(_) => return None,
+    };
+    let outlook = previewed.outlook?;
+    let place = format!("{topic} -> {}", previewed.target);
+    let bad: Vec<&BadRecord> =
+        previewed.becomes.iter().filter_map(|becomes| becomes.as_ref().err()).collect();
+    let sampled = previewed.becomes.len();
+    let records = match sampled {
+        0 => {
+            return Some(Finding::new(
+                "mapping",
+                place,
+                Ok(format!("no record to look at yet; {}", outlook.way)),
+            ));
+        }
+        1 => "1 record".to_owned(),
+        more => format!("{more} records"),
+    };
+    let known = outlook.known;
+    let said = match bad.first() {
+        None => format!("{records} sampled; {known} of {fields} fields have a column; {}", outlook.way),
+        Some(first) => {
+            let count = bad.len();
+            format!("{records} sampled, {count} of them bad (oncesink preview shows them); first {first}")
+        }
+    };
+    // Old records that are bad may long be passed; where all are, the keys do not fit the records.
+    let verdict = if bad.len() == sampled { Err(said) } else { Ok(said) };
+    Some(Finding::new("mapping", place, verdict))
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::exit::Failed;
 /// A client without a group.
 pub(crate) fn monitor(kafka: &KafkaSection) -> Result<Monitor, Failed> {
     let properties = kafka.current().map_err(Failed::configuration)?;
-    Monitor::new(&properties).map_err(|error| Failed::configuration(format!("kafka: {error}")))
+    // Files that are named but cannot be used: what the file of the configuration says is well, so it is not that.
+    Monitor::new(&properties).map_err(|error| Failed::preflight(format!("kafka: {error}")))
 }
 
 /// Puts the brokers in front of what they say.
@@ -19,10 +20,10 @@ pub(crate) fn at(kafka: &KafkaSection, error: &MonitorError) -> Failed {
     Failed::preflight(format!("kafka {}: {error}", kafka.brokers()))
 }
 
-/// A topic's id and partition count.
+/// A topic's id, empty when the brokers tell none, and its partition count.
 pub(crate) fn present(facts: TopicFacts) -> Result<(Arc<str>, i32), String> {
     match facts.state {
-        TopicState::Exists { id, partitions } => Ok((id.into(), partitions)),
+        TopicState::Exists { id, partitions } => Ok((id.unwrap_or_default().into(), partitions)),
         TopicState::Unknown => Err(format!("topic {}: no such topic", facts.name)),
         TopicState::Error(reason) => Err(format!("topic {}: {reason}", facts.name)),
     }

@@ -5,9 +5,11 @@
 pub(crate) mod check;
 pub(crate) mod cluster;
 pub(crate) mod migrate;
+pub(crate) mod preview;
 pub(crate) mod reset;
 pub(crate) mod resume;
 pub(crate) mod run;
+pub(crate) mod sample;
 pub(crate) mod skip;
 pub(crate) mod status;
 
@@ -107,6 +109,9 @@ fn who() -> String {
     let host = host.as_deref().map_or("unknown", str::trim);
     format!("{}@{host}", user.as_deref().unwrap_or("unknown"))
 }
+
+#[cfg(test)]
+mod on_sqlite;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,11 @@
 mod architecture;
 mod attack;
 mod basics;
+mod behaviour;
+mod cases;
 mod command;
+mod dead_letters;
+mod demo;
 mod example;
 mod faults;
 mod logs;
@@ -16,4 +20,6 @@ mod readme;
 mod rebalance;
 mod rig;
 mod scrape;
+mod secured;
+mod sqlite;
 mod startup;

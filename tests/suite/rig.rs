@@ -18,6 +18,8 @@ pub(crate) struct Rig {
     pub(crate) schema: Schema,
     pub(crate) topic: String,
     pub(crate) partitions: i32,
+    /// Where the sink finds Kafka, when not where the tests do.
+    pub(crate) brokers: String,
     /// Where the sink finds the database; a proxy's URL replaces it.
     pub(crate) url: String,
     /// Further lines for `[kafka]` and for `[sinks.ledger]`.
@@ -59,6 +61,7 @@ impl Rig {
             schema,
             topic,
             partitions,
+            brokers: kafka.bootstrap().to_owned(),
             url,
             kafka_lines: String::new(),
             sink_lines: String::new(),
@@ -80,7 +83,7 @@ impl Rig {
         format!(
             "[kafka]\nbrokers = \"{}\"\n{}\n[http]\nlisten = \"127.0.0.1:0\"\n\n[sinks.ledger]\ntopics = [\"{}\"{}]\ngroup = \"{}\"\n{}\n\
              target = {{ kind = \"postgres\", url = \"{}\" }}\n",
-            self.kafka.bootstrap(),
+            self.brokers,
             self.kafka_lines,
             self.topic,
             self.more_topics,

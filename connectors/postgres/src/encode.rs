@@ -21,10 +21,11 @@ pub(crate) struct Plan {
 /// All bad records of the batch; `StaleCatalog` for a topic that was not there when the sink was opened.
 pub(crate) fn encode(batch: &Batch, mappings: &Mappings<Table>) -> Result<Plan, SinkError> {
     let planned = mappings.encode(batch)?;
-    let mut tables = Vec::with_capacity(planned.targets.len());
+    let mut tables: Vec<(Arc<Table>, Vec<Statement>)> = Vec::with_capacity(planned.targets.len());
     for (index, changes) in &planned.targets {
         if let Some(target) = mappings.targets().get(*index) {
-            tables.push((Arc::clone(&target.table), statement::plan(target, changes)));
+            let nth = tables.iter().filter(|(table, _)| Arc::ptr_eq(table, &target.table)).count();
+            tables.push((Arc::clone(&target.table), statement::plan(target, changes, nth)));
         }
     }
     tables.retain(|(_, statements): &(_, Vec<_>)| !statements.is_empty());

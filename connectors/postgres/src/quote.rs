@@ -1,24 +1,3 @@
-//! Names in SQL and names for people.
-//!
-//! Invariant: every identifier that enters a statement passes [`identifier`]; there is no other way from a name to SQL text.
+//! Names in SQL: quoted as the standard says, which is how every connector here quotes them.
 
-/// A quoted identifier: safe whatever it holds, and never folded to lower case.
-pub(crate) fn identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A list of quoted identifiers.
-pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    names.into_iter().map(identifier).collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quotes_are_doubled() {
-        assert_eq!(identifier(r#"a"; DROP TABLE t; --"#), r#""a""; DROP TABLE t; --""#);
-        assert_eq!(list(["a", "B.c"]), r#""a", "B.c""#);
-    }
-}
+pub(crate) use oncesink::plan::quote::{identifier, list};

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use oncesink::plan::{self, Config, Mapping, Mappings, Preview, Table as _};
+use oncesink::plan::{self, Config, Mapping, Mappings, Outlook, Preview, Table as _};
 use oncesink::postgres::Tx;
 use oncesink::store::Store;
 use oncesink::{Batch, Encoded, Failure, Record, Sink, SinkError, Written, async_trait};
@@ -102,6 +102,10 @@ impl<S: Store<Tx = Tx>> Sink<S> for Tables {
 
     async fn holds_rows(&self, tx: &mut Tx, topic: &str) -> Result<bool, SinkError> {
         self.holds_rows(tx, topic).await
+    }
+
+    fn outlook(&self, topic: &str, fields: &[&str]) -> Option<Outlook> {
+        self.mappings.outlook(topic, fields)
     }
 
     fn preview(&self, record: &Record<'_>) -> Result<Option<Preview>, SinkError> {

@@ -119,9 +119,10 @@ impl Part {
         self.index_of(offset).is_some() && !self.bad.contains_key(&offset)
     }
 
-    /// Sets a record aside as bad; answers whether it was one of those to be written.
+    /// Sets a record aside as bad; answers whether it was one of those to be written. The framework does so by the policy for bad records; a store's or a
+    /// sink's own tests may.
     #[must_use]
-    pub(crate) fn set_aside(&mut self, bad: BadRecord) -> bool {
+    pub fn set_aside(&mut self, bad: BadRecord) -> bool {
         let is_news = bad.place == *self.topic_partition() && self.holds(bad.offset);
         if is_news {
             Arc::make_mut(&mut self.bad).insert(bad.offset, bad);

@@ -47,6 +47,12 @@ impl KafkaSection {
         self.properties.get(BROKERS).map_or("", Secret::expose)
     }
 
+    /// Whether connections are made with TLS.
+    pub fn is_encrypted(&self) -> bool {
+        let protocol = self.properties.get("security.protocol").map_or("", Secret::expose);
+        protocol.to_ascii_lowercase().ends_with("ssl")
+    }
+
     /// The properties with the values that their files have now.
     ///
     /// # Errors

@@ -18,8 +18,12 @@ mod membership;
 pub use consumer::{ClientError, ConsumerHandle, start};
 mod close;
 mod ffi;
+mod greeting;
 mod starts;
+mod trouble;
 pub use ffi::{DrainQueue, Item, RawHeaders, RawRecord, WriterWake};
+mod mock;
+pub use mock::MockCluster;
 mod monitor;
 pub use monitor::{ClusterFacts, Ends, Monitor, MonitorError, TopicFacts, TopicState};
 

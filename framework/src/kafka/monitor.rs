@@ -4,7 +4,10 @@
 //! Invariants: each question blocks a thread of the pool for that purpose, never the caller, and no longer than its timeout; offsets are read with a named
 //! isolation level. A client that keeps answering "unknown partition" is replaced: one was seen to do so for minutes after a broker had come back.
 
+mod sample;
+
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,8 +18,9 @@ use rdkafka::consumer::{BaseConsumer, ConsumerContext};
 use rdkafka::error::KafkaError;
 
 use super::consumer::ClientError;
-use super::ffi::{self, AdminError, OffsetAnswer, OffsetQuery};
-use super::{ErrorCode, context};
+use super::ffi::{self, AdminError, OffsetAnswer, OffsetQuery, Patience};
+use super::trouble::LastWords;
+use super::{ErrorCode, context, trouble};
 use crate::record::TopicPartition;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,12 +36,24 @@ pub enum MonitorError {
     /// No broker answered in time, or it could not; another time may do.
     #[error("Kafka does not answer: {0}")]
     Transient(String),
-    /// The brokers do not believe who we are.
-    #[error("Kafka refuses the login: {0}")]
+    /// They and we do not come to terms: TLS, certificate, user or password. Has the address, the cause and the key to mend.
+    #[error("no connection to Kafka: {0}")]
     Authentication(String),
     /// The brokers know who we are and do not allow the question.
     #[error("Kafka does not allow it: {0}")]
     Authorization(String),
+}
+
+impl MonitorError {
+    /// The error of the first question, with what helps; a refusal says that itself.
+    pub fn with_remedy(&self, brokers: &str) -> String {
+        match self {
+            Self::Transient(_) => {
+                format!("{self}. Check brokers = {brokers:?} and security.protocol in [kafka]")
+            }
+            Self::Authentication(_) | Self::Authorization(_) => self.to_string(),
+        }
+    }
 }
 
 /// What a topic is.
@@ -54,8 +70,9 @@ pub struct TopicFacts {
 pub enum TopicState {
     /// It is.
     Exists {
-        /// Its id in base64. Never used again once the topic is deleted.
-        id: String,
+        /// Its id in base64. Never used again once the topic is deleted. None when the brokers tell none, as before Kafka 2.8; that they do not answer is
+        /// never told in this way.
+        id: Option<String>,
         /// How many partitions it has.
         partitions: i32,
     },
@@ -87,28 +104,37 @@ pub struct ClusterFacts {
     pub brokers: usize,
 }
 
+/// Keeps what librdkafka says about connections, for the error of the question that then fails; not a line of it is logged before that.
 #[derive(Debug, Default)]
 struct Listener {
-    refused: Mutex<Option<String>>,
+    words: LastWords,
+    /// Whether a question was ever answered: from then on every question is worth waiting for.
+    answered: AtomicBool,
 }
 
 impl ClientContext for Listener {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        context::log(level, facility, message);
+        if context::is_connection(facility) {
+            self.words.note(message);
+            tracing::debug!(target: "librdkafka", facility, "{message}");
+        } else {
+            context::log(level, facility, message);
+        }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        if error.rdkafka_error_code().is_some_and(is_login) {
-            *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+        if error.rdkafka_error_code() != Some(ErrorCode::AllBrokersDown) {
+            self.words.note(reason);
         }
     }
 }
 
 impl ConsumerContext for Listener {}
 
-/// Whether this is about who we are.
-fn is_login(code: ErrorCode) -> bool {
-    matches!(code, ErrorCode::Authentication | ErrorCode::SaslAuthenticationFailed | ErrorCode::SSL)
+impl Patience for Listener {
+    fn hopeless(&self, asked: Instant) -> bool {
+        !self.answered.load(Ordering::Relaxed) && self.words.hopeless(asked)
+    }
 }
 
 type Client = BaseConsumer<Listener>;
@@ -149,6 +175,12 @@ impl Monitor {
         }
         config.set("allow.auto.create.topics", "false");
         config.set("topic.metadata.refresh.interval.ms", METADATA_EVERY_MS);
+        // Some of what a broker's closing of a connection may mean is said at this level only.
+        config.set_log_level(RDKafkaLogLevel::Info);
+        // Before librdkafka looks, which names neither file nor cause.
+        if let Some(flaw) = trouble::flaw_of_files(&config) {
+            return Err(ClientError(flaw));
+        }
         let client = Mutex::new(Arc::new(create(&config)?));
         Ok(Self(Arc::new(Inner { config, client, unknown_since: Mutex::new(None) })))
     }
@@ -185,7 +217,7 @@ impl Monitor {
                 ffi::describe_topics(client, &names, TIMEOUT)
             })
             .await?;
-        let mut found: HashMap<String, Result<(String, i32), AdminError>> =
+        let mut found: HashMap<String, Result<(Option<String>, i32), AdminError>> =
             answers.into_iter().map(|answer| (answer.name, answer.found)).collect();
         Ok(names.iter().map(|name| topic_facts(name, found.remove(&**name))).collect())
     }
@@ -272,13 +304,30 @@ impl Inner {
     fn ask<T>(&self, question: impl FnOnce(&Client) -> Result<T, AdminError>) -> Result<T, MonitorError> {
         let client = Arc::clone(&locked(&self.client));
         let answer = question(&client);
-        // Serves log lines and errors, which would pile up otherwise.
-        while client.poll(Duration::from_millis(1)).is_some() {}
-        let refused = locked(&rdkafka::consumer::Consumer::context(&*client).refused).take();
-        answer.map_err(|error| match refused {
-            Some(reason) => MonitorError::Authentication(reason),
-            None => MonitorError::from(error),
-        })
+        ffi::serve(&client);
+        let listener = rdkafka::consumer::Consumer::context(&*client);
+        answer
+            .inspect(|_| {
+                listener.answered.store(true, Ordering::Relaxed);
+                listener.words.forget();
+            })
+            .map_err(|error| self.explained(MonitorError::from(error), listener))
+    }
+
+    /// A question without an answer, by what was said about the connections meanwhile.
+    fn explained(&self, error: MonitorError, listener: &Listener) -> MonitorError {
+        let MonitorError::Transient(said) = &error else { return error };
+        let words = listener.words.get();
+        // While a sink runs, brokers are waited for whatever they say, and asked every second.
+        let refusal = if listener.answered.load(Ordering::Relaxed) {
+            None
+        } else {
+            trouble::refusal(words.as_deref(), &self.config)
+        };
+        match refusal {
+            Some(refusal) => MonitorError::Authentication(refusal),
+            None => MonitorError::Transient(trouble::plain(words.as_ref().unwrap_or(said)).to_owned()),
+        }
     }
 
     fn replace_client(&self) {
@@ -306,7 +355,7 @@ fn is_unknown(answer: &OffsetAnswer) -> bool {
     matches!(code, Some(UnknownPartition | UnknownTopic | UnknownTopicOrPartition))
 }
 
-fn topic_facts(name: &Arc<str>, found: Option<Result<(String, i32), AdminError>>) -> TopicFacts {
+fn topic_facts(name: &Arc<str>, found: Option<Result<(Option<String>, i32), AdminError>>) -> TopicFacts {
     let state = match found.unwrap_or_else(missing) {
         Ok((id, partitions)) => TopicState::Exists { id, partitions },
         Err(AdminError { code: ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopic, .. }) => {
@@ -330,7 +379,6 @@ impl From<AdminError> for MonitorError {
     fn from(error: AdminError) -> Self {
         use ErrorCode::{ClusterAuthorizationFailed, GroupAuthorizationFailed, TopicAuthorizationFailed};
         match error.code {
-            code if is_login(code) => Self::Authentication(error.reason),
             ClusterAuthorizationFailed | GroupAuthorizationFailed | TopicAuthorizationFailed => {
                 Self::Authorization(error.reason)
             }

@@ -9,7 +9,8 @@ use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use super::names;
 use crate::batch::{Batch, Part};
-use crate::error::Class;
+use crate::config::OnBadRecord;
+use crate::error::{Class, Reason};
 use crate::written::TopicBooks;
 
 /// Why an offset was not followed by the next.
@@ -36,10 +37,15 @@ pub(crate) struct TopicMeter {
 }
 
 impl TopicMeter {
-    pub(crate) fn new(group: &Arc<str>, topic: &Arc<str>) -> Self {
+    pub(crate) fn new(group: &Arc<str>, topic: &Arc<str>, policy: OnBadRecord) -> Self {
         let count = |name| counter!(name, "group" => Arc::clone(group), "topic" => Arc::clone(topic));
         count(names::FENCED).absolute(0);
         count(names::REWOUND).absolute(0);
+        if policy == OnBadRecord::DeadLetter {
+            for reason in Reason::ALL {
+                dead_lettered(group, topic, reason).absolute(0);
+            }
+        }
         let gap = |cause: &'static str| counter!(names::OFFSET_GAPS, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "cause" => cause);
         Self {
             read: count(names::RECORDS_READ),
@@ -74,8 +80,7 @@ impl TopicMeter {
         self.skipped.increment(counts.skipped as u64);
         let (group, topic) = &self.labels;
         for (reason, records) in dead_lettered {
-            counter!(names::RECORDS_DEAD_LETTERED, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "reason" => reason.code())
-                .increment(*records as u64);
+            self::dead_lettered(group, topic, *reason).increment(*records as u64);
         }
     }
 
@@ -86,6 +91,10 @@ impl TopicMeter {
         let then = Duration::from_millis(u64::try_from(timestamp).unwrap_or(0));
         self.latency.record(now.saturating_sub(then).as_secs_f64());
     }
+}
+
+fn dead_lettered(group: &Arc<str>, topic: &Arc<str>, reason: Reason) -> Counter {
+    counter!(names::RECORDS_DEAD_LETTERED, "group" => Arc::clone(group), "topic" => Arc::clone(topic), "reason" => reason.code())
 }
 
 /// Who this process is, and every series of the group whose labels are known beforehand, at 0: what first happens later is then seen as a rise.

@@ -118,7 +118,7 @@ pub const LIST: &[Metric] = &[
     counter(
         names::RECORDS_DEAD_LETTERED,
         &["group", "topic", "reason"],
-        "Bad records kept as dead letters, by what is wrong with them, such as not_a_number or unique.",
+        "Bad records kept as dead letters, by what is wrong with them, such as not_a_number or unique; under on_bad_record = \"dead-letter\" only.",
     ),
     counter(
         names::TRANSACTIONS,

@@ -91,6 +91,12 @@ pub trait Table: fmt::Debug + Send + Sync + 'static {
     /// Why not, and what helps; for people.
     fn check_key(&self, columns: &[usize]) -> Result<(), String>;
 
+    /// Whether deleting a row changes or deletes rows of other keys in the same table, by a foreign key from the table to itself. Then rows before and behind a
+    /// delete keep their places around it.
+    fn deletes_reach_other_rows(&self) -> bool {
+        false
+    }
+
     /// The types whose columns can take a JSON document, for people.
     fn json_types(&self) -> &'static str;
 

@@ -41,7 +41,7 @@ impl Config {
 
 /// Where the records of a topic go, and how.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct TableConfig {
     /// The table; `${topic}` when left out. A dot written here separates schema and table, a dot that comes from `${topic}` never does.
     pub table: Option<String>,
@@ -65,6 +65,40 @@ pub struct TableConfig {
     /// Columns that come from elsewhere than a field of their own name.
     #[serde(default)]
     pub columns: BTreeMap<String, ColumnConfig>,
+}
+
+impl<'de> Deserialize<'de> for TableConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The derived one, as a function of its own name: keys are read each for itself, then together.
+        let config = Self::deserialize(deserializer)?;
+        rules(&config).map_err(de::Error::custom)?;
+        Ok(config)
+    }
+}
+
+/// What keys of one section may say together.
+fn rules(config: &TableConfig) -> Result<(), String> {
+    let mode = config.mode.name();
+    if config.mode.folds() && config.key.is_empty() {
+        return Err(format!("mode = {mode:?} needs the key columns; write for instance key = [\"id\"]"));
+    }
+    if config.mode.folds() && config.delete.is_none() {
+        return Err(format!(
+            "mode = {mode:?} needs a word on records without a value; write delete = \"tombstone\" (they delete the row with their key) or delete = \"none\" (they are skipped)"
+        ));
+    }
+    if config.mode == Mode::Insert && !config.key.is_empty() {
+        return Err("mode = \"insert\" takes no key: every record becomes a row; write mode = \"upsert\", or leave key out".to_owned());
+    }
+    if config.key.is_empty() && config.key_from.is_some() {
+        return Err("key_from without key: name the key columns".to_owned());
+    }
+    if !config.mode.folds() && config.delete == Some(Delete::Tombstone) {
+        return Err(format!(
+            "delete = \"tombstone\" goes with mode = \"upsert\" or \"update\"; with mode = {mode:?} write \"none\", or leave it out"
+        ));
+    }
+    Ok(())
 }
 
 /// How rows are written.
@@ -267,10 +301,10 @@ mod tests {
     #[test]
     fn words_are_read() {
         let config = table(
-            r#"{"table":"a.b","mode":"insert-ignore","unknown_fields":"column:extra","delete":"tombstone","zone":"UTC","key":["a","b"],"key_from":"value"}"#,
+            r#"{"table":"a.b","mode":"upsert","unknown_fields":"column:extra","delete":"tombstone","zone":"UTC","key":["a","b"],"key_from":"value"}"#,
         )
         .unwrap();
-        assert_eq!(config.mode, Mode::InsertIgnore);
+        assert_eq!(config.mode, Mode::Upsert);
         assert_eq!(config.unknown_fields, UnknownFields::Column("extra".to_owned()));
         assert_eq!((config.delete, config.key_from), (Some(Delete::Tombstone), Some(KeyFrom::Value)));
     }
@@ -295,6 +329,11 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (json, expected) in [
+            (r#"{"mode":"upsert","delete":"none"}"#, "needs the key columns"),
+            (r#"{"mode":"upsert","key":["id"]}"#, "needs a word on records without a value"),
+            (r#"{"key":["id"]}"#, "takes no key"),
+            (r#"{"mode":"insert-ignore","key_from":"value"}"#, "key_from without key"),
+            (r#"{"delete":"tombstone"}"#, "goes with mode = \"upsert\""),
             (r#"{"mode":"inset"}"#, "unknown variant `inset`"),
             (r#"{"delete":"soft:gone"}"#, "is planned"),
             (r#"{"delete":"all"}"#, "unknown delete \"all\""),

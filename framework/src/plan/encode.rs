@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::column::{Cell, Column, Table, Takes};
 use super::config::Mode;
-use super::fold::{Changes, Fold, RecordAt};
+use super::fold::{Changes, Fold, RecordAt, Rule};
 use super::mapping::{Mapping, Source, Tombstones, Unknown};
 use super::names;
 use super::reader::{Key, Reader, Refusal, below, utf8};
@@ -75,21 +75,26 @@ impl<T: Table> Mappings<T> {
     /// # Errors
     /// All bad records of the batch; `StaleCatalog` for a topic that was not there when the sink was opened.
     pub fn encode(&self, batch: &Batch) -> Result<Planned, SinkError> {
-        let mut work: Vec<Option<Work>> = self.targets.iter().map(|_| None).collect();
+        let mut work: Vec<Vec<Work>> = self.targets.iter().map(|_| Vec::new()).collect();
         let mut counts = vec![Counts::default(); batch.parts().len()];
         let mut bad = Vec::new();
         for (index, part) in batch.parts().iter().enumerate().filter(|(_, part)| !part.is_empty()) {
             let topic = &part.topic_partition().topic;
             let (mapping, target) = self.by_topic.get(&**topic).ok_or_else(|| not_opened(topic))?;
             let Some(work) = work.get_mut(*target) else { continue };
-            let work = work.get_or_insert_with(|| Work::new(mapping, batch));
-            Encoder { mapping, work, counts: &mut counts, bad: &mut bad, part: index }.part(part);
+            if work.is_empty() {
+                work.push(Work::new(mapping, batch.bytes()));
+            }
+            Encoder { mapping, work, counts: &mut counts, bad: &mut bad, part: index, key: Vec::new() }
+                .part(part);
         }
         if !bad.is_empty() {
             return Err(SinkError::Bad(bad));
         }
-        let changes =
-            work.into_iter().enumerate().filter_map(|(target, work)| Some((target, work?.finish())));
+        let changes = work
+            .into_iter()
+            .enumerate()
+            .flat_map(|(target, work)| work.into_iter().map(move |work| (target, work.finish())));
         let mut written = Written::default();
         for (part, counts) in batch.parts().iter().zip(&counts) {
             written.topic(&part.topic_partition().topic).add(counts);
@@ -133,41 +138,57 @@ fn not_opened(topic: &str) -> Failure {
 /// What `write` does for a batch.
 #[derive(Debug)]
 pub struct Planned {
-    /// Index of the target in [`Mappings::targets`], and what is to be written into it.
+    /// Index of the target in [`Mappings::targets`], and what is to be written into it, in this order. A target comes more than once where its deletes must
+    /// stay between the rows before and behind them.
     pub targets: Vec<(usize, Changes)>,
     /// The books.
     pub written: Written,
 }
 
-/// What a batch does to one target.
+/// What a batch does to one target, or what a run of its records does.
 struct Work {
     groups: Groups,
     fold: Option<Fold>,
-    key: Vec<u8>,
+    /// Where the order across groups matters, and no key tells which rows exclude each other.
+    order: Option<Vec<RowAt>>,
+    /// Whether the run deletes; none before its first record.
+    deletes: Option<bool>,
 }
 
 impl Work {
-    fn new<T: Table>(mapping: &Mapping<T>, batch: &Batch) -> Self {
+    fn new<T: Table>(mapping: &Mapping<T>, room: usize) -> Self {
         let columns = mapping.table.columns().len();
-        let fold =
-            mapping.mode.folds().then(|| Fold::new(columns, &mapping.key, mapping.mode == Mode::Update));
-        Self { groups: Groups::with_room(batch.bytes()), fold, key: Vec::new() }
+        let rule = match mapping.mode {
+            Mode::Upsert => Some(Rule::Last),
+            Mode::Update => Some(Rule::MustExist),
+            Mode::InsertIgnore if !mapping.key.is_empty() => Some(Rule::First),
+            Mode::InsertIgnore | Mode::Insert => None,
+        };
+        Self {
+            groups: Groups::with_room(room),
+            fold: rule.map(|rule| Fold::new(columns, &mapping.key, rule)),
+            order: (mapping.mode == Mode::InsertIgnore && rule.is_none()).then(Vec::new),
+            deletes: None,
+        }
     }
 
     fn finish(self) -> Changes {
         match self.fold {
             Some(fold) => fold.finish(self.groups),
-            None => Changes::all(self.groups),
+            None => Changes::all(self.groups, self.order.unwrap_or_default()),
         }
     }
 }
 
 struct Encoder<'e, T> {
     mapping: &'e Mapping<T>,
-    work: &'e mut Work,
+    /// The runs so far; never empty.
+    work: &'e mut Vec<Work>,
     counts: &'e mut [Counts],
     bad: &'e mut Vec<BadRecord>,
     part: usize,
+    /// The key of the record at hand.
+    key: Vec<u8>,
 }
 
 impl<T: Table> Encoder<'_, T> {
@@ -200,14 +221,14 @@ impl<T: Table> Encoder<'_, T> {
             Tombstones::Delete => {
                 row.read(mapping, record, None)?;
                 let mut cells = Vec::with_capacity(mapping.key.len());
-                self.work.key.clear();
+                self.key.clear();
                 for column in &mapping.key {
                     let encoded = key_cell(mapping, record, row, *column)?;
-                    append_key(mapping, *column, &encoded, &mut self.work.key);
+                    append_key(mapping, *column, &encoded, &mut self.key);
                     cells.push(encoded);
                 }
-                if let Some(fold) = &mut self.work.fold {
-                    fold.delete(&self.work.key, self.part, self.counts, |group| {
+                if let Some(fold) = run(self.work, mapping, true).and_then(|work| work.fold.as_mut()) {
+                    fold.delete(&self.key, self.part, self.counts, |group| {
                         cells.iter().for_each(|cell| group.cell(Some(cell)));
                     });
                 }
@@ -227,8 +248,9 @@ impl<T: Table> Encoder<'_, T> {
         row.check_carried(mapping, record)?;
         let columns = mapping.table.columns();
         let carried = (0..columns.len()).filter(|index| row.carries(*index));
-        let at = self.work.groups.of(columns.len(), carried);
-        let Some(group) = self.work.groups.group_mut(at) else { return Ok(()) };
+        let Some(work) = run(self.work, mapping, false) else { return Ok(()) };
+        let at = work.groups.of(columns.len(), carried);
+        let Some(group) = work.groups.group_mut(at) else { return Ok(()) };
         group.begin_row();
         for nth in 0..group.columns.len() {
             let Some(index) = group.columns.get(nth).copied() else { break };
@@ -251,19 +273,23 @@ impl<T: Table> Encoder<'_, T> {
 
     /// A row is encoded: it is a row of its own, or one more record of its key.
     fn fold(&mut self, record: &Record<'_>, at: RowAt) -> Result<(), Box<BadRecord>> {
-        let Work { groups, fold, key } = &mut *self.work;
+        let (key, mapping) = (&mut self.key, self.mapping);
+        let Some(Work { groups, fold, order, .. }) = self.work.last_mut() else { return Ok(()) };
         let Some(fold) = fold else {
             if let Some(counts) = self.counts.get_mut(self.part) {
                 counts.records += 1;
+            }
+            if let Some(order) = order {
+                order.push(at);
             }
             return Ok(());
         };
         key.clear();
         if let Some(group) = groups.groups().get(at.group) {
-            for column in &self.mapping.key {
+            for column in &mapping.key {
                 let nth = group.columns.binary_search(column).unwrap_or(usize::MAX);
                 let cell = group.cells(at.row).nth(nth).flatten().unwrap_or_default();
-                append_key(self.mapping, *column, cell, key);
+                append_key(mapping, *column, cell, key);
             }
         }
         let from = RecordAt { part: self.part, offset: record.offset() };
@@ -271,9 +297,22 @@ impl<T: Table> Encoder<'_, T> {
             return Ok(());
         }
         let message =
-            format!("no row of {} has this key: it was deleted just before", self.mapping.table.display());
-        Err(Box::new(self.mapping.bad(record, Reason::MissingRow, message, None)))
+            format!("no row of {} has this key: it was deleted just before", mapping.table.display());
+        Err(Box::new(mapping.bad(record, Reason::MissingRow, message, None)))
     }
+}
+
+/// The run that takes a record that deletes, or one that does not. What a delete does to rows of other keys is done between the records before and behind it:
+/// there a run ends where the kind changes.
+fn run<'w, T: Table>(work: &'w mut Vec<Work>, mapping: &Mapping<T>, deletes: bool) -> Option<&'w mut Work> {
+    let apart = mapping.table.deletes_reach_other_rows();
+    let ended = |work: &Work| apart && work.deletes.is_some_and(|before| before != deletes);
+    if work.last().is_none_or(ended) {
+        work.push(Work::new(mapping, 0));
+    }
+    let work = work.last_mut()?;
+    work.deletes = Some(deletes);
+    Some(work)
 }
 
 /// The key's column in its encoded form.
@@ -412,6 +451,9 @@ impl<'b> RowReader<'b> {
                 }
                 continue;
             }
+            // A record that deletes is read for its key only: what is wrong with anything else of it is nobody's concern.
+            let wanted = payload.is_some() || mapping.key.contains(&index);
+            let source = source.filter(|_| wanted);
             let found = source.map(|source| self.find(source, column, record, payload)).transpose();
             let found = found.map_err(|(reason, message)| {
                 let message = format!("column {}.{}: {message}", mapping.table.display(), column.name);
@@ -472,7 +514,11 @@ impl<'b> RowReader<'b> {
             },
             Source::Key(path) => match (path.split_first(), record.key()) {
                 (_, None) => None,
-                (None, Some(bytes)) if column.takes == Takes::Json => Some(RowCell::json(utf8(bytes)?)),
+                (None, Some(bytes)) if column.takes == Takes::Json => match &self.key {
+                    // Text that is no JSON is a string of it; a database that keeps documents as text would not notice.
+                    Key::Scalar(raw) => Some(RowCell::json(raw.clone())),
+                    _ => Some(RowCell::json(utf8(bytes)?.trim())),
+                },
                 (None, Some(bytes)) => Some(RowCell::beside(bytes, column)?),
                 (Some((name, rest)), _) => {
                     self.key.field(name).and_then(|raw| below(raw, rest)).map(RowCell::json)
@@ -530,13 +576,14 @@ impl<'b> RowReader<'b> {
                 continue;
             }
             let Some((column, cell)) = mapping.table.columns().get(*index).zip(cell) else { continue };
+            let twin = RowCell::json(twin);
             let (mut key, mut value) = (Vec::new(), Vec::new());
-            for (cell, out) in [(cell, &mut key), (&RowCell::json(twin), &mut value)] {
+            for (cell, out) in [(cell, &mut key), (&twin, &mut value)] {
                 let mut bytes = Vec::new();
                 encode_cell(mapping, record, *index, column, cell, &mut bytes)?;
                 append_key(mapping, *index, &bytes, out);
             }
-            if key != value {
+            if twin == RowCell::Null || key != value {
                 let why = "comes from the record's key, and the value has another in the field of that name; columns.<column> names the one that counts";
                 return Err(Box::new(mapping.closed(record, column, Reason::Rejected, why)));
             }

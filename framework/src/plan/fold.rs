@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is left, deletes first and then rows, ends in the same table as applying the records one by one would: a row that was deleted and made again
 //! is deleted and made again, a column that no record carried is not touched, and no key occurs twice. Every record is counted once: as written, as
-//! deleted, or as collapsed into a later one.
+//! deleted, or as collapsed into another one of its key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -28,6 +28,19 @@ struct Net {
     put: Option<(RowAt, usize)>,
     /// Where the rows of `put` came from; only kept where a row without a match makes its records bad.
     sources: Vec<RecordAt>,
+    /// The records that changed the row before it was deleted: it had to be there for them, too.
+    sources_before: Vec<RecordAt>,
+}
+
+/// What several records of one key come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// A later record changes what it carries.
+    Last,
+    /// The same, of a row that must be there before: a batch that lacks it knows whose records are bad.
+    MustExist,
+    /// The first record counts; later ones are left out.
+    First,
 }
 
 /// Folds records of one target as they come.
@@ -36,17 +49,17 @@ pub(super) struct Fold {
     by_key: HashMap<Box<[u8]>, Net>,
     deletes: Group,
     columns: usize,
-    keep_sources: bool,
+    rule: Rule,
 }
 
 impl Fold {
-    /// Of a table with so many columns, by these key columns. With `keep_sources`, each row knows its records.
-    pub(super) fn new(columns: usize, key: &[usize], keep_sources: bool) -> Self {
-        Self { by_key: HashMap::new(), deletes: Group::new(key.to_vec(), 0), columns, keep_sources }
+    /// Of a table with so many columns, by these key columns.
+    pub(super) fn new(columns: usize, key: &[usize], rule: Rule) -> Self {
+        Self { by_key: HashMap::new(), deletes: Group::new(key.to_vec(), 0), columns, rule }
     }
 
-    /// The last row of its group is one more record of this key; answers whether it may be: with sources kept, a row that this batch deletes is not there
-    /// to be updated.
+    /// The last row of its group is one more record of this key; answers whether it may be: a row that must exist and that this batch deletes is not there to
+    /// be updated.
     pub(super) fn put(
         &mut self,
         key: &[u8],
@@ -56,10 +69,14 @@ impl Fold {
         counts: &mut [Counts],
     ) -> bool {
         let net = net_of(&mut self.by_key, key);
-        if self.keep_sources && net.deleted.is_some() {
+        if self.rule == Rule::MustExist && net.deleted.is_some() {
             return false;
         }
         let row = match net.put {
+            Some(_) if self.rule == Rule::First => {
+                count(counts, from.part, |counts| counts.collapsed += 1);
+                return true;
+            }
             Some((earlier, part)) => {
                 supersede(counts, part);
                 if covers(groups, row, earlier) { row } else { groups.merge(self.columns, earlier, row) }
@@ -68,7 +85,7 @@ impl Fold {
         };
         net.put = Some((row, from.part));
         count(counts, from.part, |counts| counts.records += 1);
-        if self.keep_sources {
+        if self.rule == Rule::MustExist {
             net.sources.push(from);
         }
         true
@@ -86,7 +103,7 @@ impl Fold {
         if let Some((_, part)) = net.put.take() {
             supersede(counts, part);
         }
-        net.sources.clear();
+        net.sources_before.append(&mut net.sources);
         match net.deleted {
             Some(_) => count(counts, part, |counts| counts.collapsed += 1),
             None => {
@@ -102,21 +119,25 @@ impl Fold {
     pub(super) fn finish(self, groups: Groups) -> Changes {
         let mut nets: Vec<(Box<[u8]>, Net)> = self.by_key.into_iter().collect();
         nets.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let mut deletes = Vec::new();
+        let (mut deletes, mut before) = (Vec::new(), (Vec::new(), Vec::new()));
         let mut puts: Vec<Vec<usize>> = groups.groups().iter().map(|_| Vec::new()).collect();
         let mut sources: Vec<Vec<Vec<RecordAt>>> = groups.groups().iter().map(|_| Vec::new()).collect();
         for (_, net) in nets {
             deletes.extend(net.deleted.map(|(row, _)| row));
+            if let Some((row, _)) = net.deleted.filter(|_| !net.sources_before.is_empty()) {
+                before.0.push(row);
+                before.1.push(net.sources_before);
+            }
             if let Some((at, _)) = net.put {
                 if let Some(rows) = puts.get_mut(at.group) {
                     rows.push(at.row);
                 }
-                if let Some(of) = sources.get_mut(at.group).filter(|_| self.keep_sources) {
+                if let Some(of) = sources.get_mut(at.group).filter(|_| self.rule == Rule::MustExist) {
                     of.push(net.sources);
                 }
             }
         }
-        Changes { groups, rows: puts, sources, deletes: (self.deletes, deletes) }
+        Changes { groups, rows: puts, sources, deletes: (self.deletes, deletes), before, order: Vec::new() }
     }
 }
 
@@ -127,6 +148,9 @@ pub struct Changes {
     rows: Vec<Vec<usize>>,
     sources: Vec<Vec<Vec<RecordAt>>>,
     deletes: (Group, Vec<usize>),
+    /// Of the deletes, those whose rows were to be changed before, and by which records.
+    before: (Vec<usize>, Vec<Vec<RecordAt>>),
+    order: Vec<RowAt>,
 }
 
 /// The rows of a group that are to be written.
@@ -158,10 +182,22 @@ impl<'c> Chosen<'c> {
 }
 
 impl Changes {
-    /// Every row of every group, in the order in which it came.
-    pub(super) fn all(groups: Groups) -> Self {
+    /// Every row of every group, in the order in which it came; `order` is that of all groups together, where somebody asks for it.
+    pub(super) fn all(groups: Groups, order: Vec<RowAt>) -> Self {
         let rows = groups.groups().iter().map(|group| (0..group.len()).collect()).collect();
-        Self { groups, rows, sources: Vec::new(), deletes: (Group::new(Vec::new(), 0), Vec::new()) }
+        let deletes = (Group::new(Vec::new(), 0), Vec::new());
+        Self { groups, rows, sources: Vec::new(), deletes, before: (Vec::new(), Vec::new()), order }
+    }
+
+    /// Rows that are deleted, but that records before the deleting one were to change: the mode wants them to be there. To be looked for before anything else.
+    pub fn changed_before_deletes(&self) -> Chosen<'_> {
+        Chosen { group: &self.deletes.0, rows: &self.before.0, sources: &self.before.1 }
+    }
+
+    /// The rows of all groups one by one, in the order of their records: for `insert-ignore` without a key, where the first of two rows that exclude each other
+    /// is the one that stays. Empty in all other modes.
+    pub fn in_order(&self) -> impl Iterator<Item = (&Group, usize)> {
+        self.order.iter().filter_map(|at| Some((self.groups.groups().get(at.group)?, at.row)))
     }
 
     /// The keys whose rows are deleted first; the group's columns are the key columns.

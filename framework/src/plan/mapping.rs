@@ -93,7 +93,6 @@ impl<T: Table> Mapping<T> {
     /// # Errors
     /// For people: what in the section does not fit, and what helps.
     pub fn compile(config: &TableConfig, table: Arc<T>) -> Result<Self, String> {
-        rules(config)?;
         let key =
             config.key.iter().map(|name| column_of(&*table, "key", name)).collect::<Result<Vec<_>, _>>()?;
         if let Some(double) = config
@@ -160,8 +159,8 @@ impl<T: Table> Mapping<T> {
                     }
                     Some(Source::KeyColumn { alone })
                 }
-                // A field of its own name is known, whatever becomes of it.
-                _ if config.by_name != Some(false) || named.is_some() => {
+                // A field of its own name is known, whatever becomes of it. `key_from` is a word on the key columns, also where others are not found by name.
+                _ if config.by_name != Some(false) || named.is_some() || self.key.contains(&index) => {
                     Some(Source::Field(self.slot_of(&column.name)))
                 }
                 _ => None,
@@ -334,31 +333,6 @@ impl<T: Table> Mapping<T> {
         bad.sql_state = self.table.sql_state(bad.reason).map(ToOwned::to_owned);
         bad
     }
-}
-
-/// What keys of one section may say together.
-fn rules(config: &TableConfig) -> Result<(), String> {
-    let mode = config.mode.name();
-    if config.mode.folds() && config.key.is_empty() {
-        return Err(format!("mode = {mode:?} needs the key columns; write for instance key = [\"id\"]"));
-    }
-    if config.mode.folds() && config.delete.is_none() {
-        return Err(format!(
-            "mode = {mode:?} needs a word on records without a value; write delete = \"tombstone\" (they delete the row with their key) or delete = \"none\" (they are skipped)"
-        ));
-    }
-    if config.mode == Mode::Insert && !config.key.is_empty() {
-        return Err("mode = \"insert\" takes no key: every record becomes a row; write mode = \"upsert\", or leave key out".to_owned());
-    }
-    if config.key.is_empty() && config.key_from.is_some() {
-        return Err("key_from without key: name the key columns".to_owned());
-    }
-    if !config.mode.folds() && config.delete == Some(Delete::Tombstone) {
-        return Err(format!(
-            "delete = \"tombstone\" goes with mode = \"upsert\" or \"update\"; with mode = {mode:?} write \"none\", or leave it out"
-        ));
-    }
-    Ok(())
 }
 
 fn guarded<T: Table>(table: &T, index: usize) -> bool {

@@ -22,4 +22,9 @@ mod fold;
 pub use fold::{Changes, Chosen, RecordAt};
 mod encode;
 mod preview;
+pub mod quote;
 pub use encode::{Mappings, Planned, Preview, Target, missing_rows};
+mod outlook;
+pub use outlook::Outlook;
+#[cfg(test)]
+mod tests;

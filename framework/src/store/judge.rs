@@ -25,9 +25,9 @@ pub(super) struct Locked {
 impl Locked {
     /// What of the identity differs. A column without a value, as in a row taken over from the old recipe, is filled by the claim.
     fn differs(&self, identity: &Identity, want: &Wanted) -> Option<Refusal> {
-        differs("cluster", self.cluster_id.as_deref(), &identity.cluster_id)
-            .or_else(|| differs("topic id", self.topic_id.as_deref(), &want.topic.id))
-            .or_else(|| differs("sink", self.sink.as_deref(), &want.topic.target))
+        Refusal::unless_same("cluster", self.cluster_id.as_deref(), &identity.cluster_id)
+            .or_else(|| Refusal::unless_same("topic id", self.topic_id.as_deref(), &want.topic.id))
+            .or_else(|| Refusal::unless_same("sink", self.sink.as_deref(), &want.topic.target))
             .map(|refusal| Refusal { fence: Some(self.fence), ..refusal })
     }
 
@@ -41,12 +41,6 @@ impl Locked {
             owner: self.owner,
         }
     }
-}
-
-/// Compares where both sides know: brokers before topic ids tell none.
-fn differs(what: &'static str, stored: Option<&str>, here: &str) -> Option<Refusal> {
-    let stored = stored.filter(|stored| *stored != here && !here.is_empty())?;
-    Some(Refusal { what, stored: stored.to_owned(), here: here.to_owned(), fence: None })
 }
 
 /// One answer per wanted partition, in order, and the fences to be written for those that are claimed.
@@ -79,7 +73,7 @@ pub(super) fn claims<'a>(
 /// # Errors
 /// Transient when the partition is only not registered yet.
 pub(super) fn absent(want: &Wanted, count: Option<i32>, topic_id: Option<&str>) -> Result<Claim, Failure> {
-    if let Some(refusal) = differs("topic id", topic_id, &want.topic.id) {
+    if let Some(refusal) = Refusal::unless_same("topic id", topic_id, &want.topic.id) {
         return Ok(Claim::Refused(refusal));
     }
     if count.is_some_and(|count| want.place.partition < count) {

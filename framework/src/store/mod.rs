@@ -53,7 +53,8 @@ pub struct Identity {
 pub struct TopicIdentity {
     /// Name, at most 249 characters.
     pub name: Arc<str>,
-    /// Kafka's topic id in its base64 form: changes when a topic is deleted and created again, and never recurs.
+    /// Kafka's topic id in its base64 form: changes when a topic is deleted and created again, and never recurs. Empty when the brokers tell none, as before
+    /// Kafka 2.8: stored as NULL, and later filled by the first claim that knows it. Where an id is stored already, claims wait until it can be compared.
     pub id: Arc<str>,
     /// The sink and the resolved target, for instance `orders: public.orders`; another sink in the same group differs here.
     pub target: Arc<str>,
@@ -105,20 +106,38 @@ pub struct Refusal {
     pub what: &'static str,
     /// The value in the row.
     pub stored: String,
-    /// The value here.
+    /// The value here; empty when nothing is told here, and so nothing could be compared.
     pub here: String,
     /// The fence of the row, which was not touched; none when there is no row.
     pub fence: Option<Fence>,
 }
 
+impl Refusal {
+    /// Whether nothing differs as far as is known: what is stored is not told here now. That may pass, as when brokers are upgraded one by one.
+    pub fn is_unknown(&self) -> bool {
+        self.here.is_empty()
+    }
+
+    /// Compares a stored part of an identity with what it is here. What was never stored, as in a row taken over from the old recipe, is filled by the claim; what
+    /// is stored must be met, and that nothing is told here does not meet it.
+    pub fn unless_same(what: &'static str, stored: Option<&str>, here: &str) -> Option<Self> {
+        let stored = stored.filter(|stored| *stored != here)?;
+        Some(Self { what, stored: stored.to_owned(), here: here.to_owned(), fence: None })
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} differs: the stored offset belongs to {:?}, here it is {:?}",
-            self.what, self.stored, self.here
-        )?;
-        if self.what == "topic id" {
+        let Self { what, stored, here, .. } = self;
+        if self.is_unknown() {
+            return write!(
+                f,
+                "{what} unknown: the stored offset belongs to {stored:?}, and the brokers tell none now; should they never do so again: oncesink reset, partition by \
+                 partition, to the offset that oncesink status shows"
+            );
+        }
+        write!(f, "{what} differs: the stored offset belongs to {stored:?}, here it is {here:?}")?;
+        if *what == "topic id" {
             f.write_str(" (the topic was deleted and created again)")?;
         }
         Ok(())

@@ -58,6 +58,8 @@ pub struct Preflight {
     pub offsets: String,
     /// Whom this store acts as; none where a database knows no roles.
     pub role: Option<String>,
+    /// How this store's sessions are protected, for people: `TLSv1.3`, `not encrypted`, `local socket`; none where there is no connection to protect.
+    pub encryption: Option<String>,
     /// What must be mended before a start, each naming the object and what helps. Empty when all is well.
     pub problems: Vec<String>,
 }

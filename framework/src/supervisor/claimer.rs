@@ -18,7 +18,7 @@ use crate::kafka::{ClaimNumber, Ends, Monitor, TopicFacts, TopicState};
 use crate::metrics::emit;
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
-use crate::store::{Claim, Claimed, Identity, Starts, Store, TopicIdentity, Wanted};
+use crate::store::{Claim, Claimed, Identity, Refusal, Starts, Store, TopicIdentity, Wanted};
 use crate::supervisor::starts;
 use crate::supervisor::state::{Found, Halt};
 
@@ -70,13 +70,14 @@ impl Current {
     }
 }
 
-/// Topics of which this process has seen that they were claimed before. One that has no record any more was not forgotten by us: somebody emptied the tables.
+/// Topics that something was seen of in this process.
 #[derive(Clone, Default)]
-pub(crate) struct Begun(Arc<Mutex<BTreeSet<Arc<str>>>>);
+pub(crate) struct Topics(Arc<Mutex<BTreeSet<Arc<str>>>>);
 
-impl Begun {
-    fn insert(&self, topic: &Arc<str>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(topic));
+impl Topics {
+    /// Gives whether it is new here.
+    fn insert(&self, topic: &Arc<str>) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(topic))
     }
 
     fn contains(&self, topic: &Arc<str>) -> bool {
@@ -102,7 +103,10 @@ pub(crate) struct Claimer<S> {
     pub(crate) on_expired: OnExpired,
     /// Target of each topic, as the opened sink names it.
     pub(crate) targets: BTreeMap<Arc<str>, Arc<str>>,
-    pub(crate) begun: Begun,
+    /// Topics that were claimed before. One that has no record any more was not forgotten by us: somebody emptied the tables.
+    pub(crate) begun: Topics,
+    /// Topics of which it was said that they have no id.
+    pub(crate) unidentified: Topics,
     pub(crate) waiting: Waiting,
     pub(crate) current: Current,
     pub(crate) brought: UnboundedSender<Brought>,
@@ -117,8 +121,8 @@ type Row = (Wanted, ClaimNumber, Claimed);
 struct Left {
     /// Rows that other transactions hold.
     busy: Vec<(Wanted, ClaimNumber)>,
-    /// Partitions of topics that could not be registered, and why.
-    unregistered: Vec<Numbered>,
+    /// Partitions of topics that could not be registered, or whose identity is not told now, and why.
+    waiting: Vec<Numbered>,
     why: Option<Failure>,
 }
 
@@ -141,7 +145,7 @@ impl<S: Store> Claimer<S> {
                     for (want, claim) in left.busy {
                         tokio::spawn(Arc::clone(&self).claim_alone(want, claim, began));
                     }
-                    wanted = left.unregistered;
+                    wanted = left.waiting;
                     left.why
                 }
                 Err(failure) => Some(failure),
@@ -164,20 +168,20 @@ impl<S: Store> Claimer<S> {
 
     /// One try for all. A topic that is in trouble does not hold back the others.
     async fn attempt(self: &Arc<Self>, wanted: &[Numbered]) -> Result<Left, Failure> {
-        let (topics, why) = self.registered(wanted).await?;
+        let (topics, mut why) = self.registered(wanted).await?;
         let mut known: Vec<(Wanted, ClaimNumber)> = Vec::new();
-        let mut unregistered = Vec::new();
+        let mut waiting = Vec::new();
         for (place, claim) in wanted {
             match topics.get(&place.topic) {
                 Some(Some(topic)) => {
                     known.push((Wanted { place: place.clone(), topic: topic.clone() }, *claim));
                 }
                 Some(None) => self.halted(place, *claim, Claim::Missing),
-                None => unregistered.push((place.clone(), *claim)),
+                None => waiting.push((place.clone(), *claim)),
             }
         }
         if known.is_empty() {
-            return Ok(Left { busy: Vec::new(), unregistered, why });
+            return Ok(Left { busy: Vec::new(), waiting, why });
         }
         let rows: Vec<Wanted> = known.iter().map(|(want, _)| want.clone()).collect();
         let answers = self.answer("claim", self.store.claim(&self.identity, &rows)).await?;
@@ -187,11 +191,15 @@ impl<S: Store> Claimer<S> {
             match answer {
                 Claim::Claimed(row) => claimed.push((want, claim, row)),
                 Claim::Busy => busy.push((want, claim)),
+                Claim::Refused(refusal) if refusal.is_unknown() => {
+                    why.get_or_insert_with(|| untold(&want.place, &refusal));
+                    waiting.push((want.place, claim));
+                }
                 other => self.halted(&want.place, claim, other),
             }
         }
         tokio::spawn(Arc::clone(self).check(claimed));
-        Ok(Left { busy, unregistered, why })
+        Ok(Left { busy, waiting, why })
     }
 
     /// A row that another transaction holds: waited for in a transaction of its own. A session of our own group that still blocks it after five seconds is
@@ -223,6 +231,7 @@ impl<S: Store> Claimer<S> {
                     return self.check(vec![(want, claim, row)]).await;
                 }
                 Ok(Claim::Busy) => {}
+                Ok(Claim::Refused(refusal)) if refusal.is_unknown() => return self.again(want.place, claim),
                 Ok(other) => return self.halted(&want.place, claim, other),
                 Err(failure) => tracing::debug!("claim of {}: {failure}; trying again", want.place),
             }
@@ -305,8 +314,14 @@ impl<S: Store> Claimer<S> {
                 return Err(Failure::new(Class::Transient, format!("topic {name:?}: {reason}")));
             }
         };
+        if id.is_none() && self.unidentified.insert(name) {
+            tracing::warn!(
+                "topic {name:?}: the brokers tell no topic ids, as before Kafka 2.8: should it be deleted and created again, that cannot be noticed"
+            );
+        }
         let target = self.targets.get(name).cloned().unwrap_or_else(|| Arc::clone(&self.identity.sink));
-        let topic = TopicIdentity { name: Arc::clone(name), id: id.as_str().into(), target };
+        let id = id.as_deref().unwrap_or_default().into();
+        let topic = TopicIdentity { name: Arc::clone(name), id, target };
         if recorded.is_none_or(|recorded| recorded < partitions) {
             let starts = self.starts(&topic, partitions, recorded.is_none()).await?;
             self.answer("first rows", self.store.register(&self.identity, &starts)).await?;
@@ -470,6 +485,11 @@ impl Position {
             Self::Readable
         }
     }
+}
+
+/// A stored id that cannot be compared: out of reach, and waited for.
+fn untold(place: &TopicPartition, refusal: &Refusal) -> Failure {
+    Failure::new(Class::Transient, format!("{place}: {refusal}"))
 }
 
 /// Jittered: 0.2 to 5 s.

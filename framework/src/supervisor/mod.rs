@@ -17,7 +17,7 @@ mod state;
 mod watch;
 
 pub use live::LiveSink;
-pub use preflight::{Checked, check, unanswered};
-pub use promise::promise;
+pub use preflight::{Checked, check};
+pub use promise::{Promise, TopicIds};
 pub use settings::SinkSettings;
 pub use sinks::{Ended, SinkTask, run};

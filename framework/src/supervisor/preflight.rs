@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::config::Secret;
 use crate::error::{Class, Failure, SinkError};
 use crate::kafka::{Monitor, TopicState};
 use crate::position::StartPolicy;
 use crate::record::TopicPartition;
 use crate::sink::Sink;
 use crate::store::{Identity, Starts, Store, TopicIdentity};
-use crate::supervisor::claimer::{Begun, back_off};
-use crate::supervisor::promise::promise;
+use crate::supervisor::claimer::{Topics, back_off};
+use crate::supervisor::promise::{Promise, TopicIds};
 use crate::supervisor::settings::SinkSettings;
 use crate::supervisor::starts;
 use crate::writer::{ConfigSource, open_on};
@@ -36,7 +37,8 @@ pub struct Checked {
     pub partitions: BTreeMap<Arc<str>, i32>,
     /// With `until_end`: the last stable offsets at the start.
     pub ends: BTreeMap<TopicPartition, i64>,
-    pub(crate) begun: Begun,
+    pub(crate) begun: Topics,
+    pub(crate) unidentified: Topics,
 }
 
 /// Checks a sink's surroundings, in the order in which people can mend them. With `wait`, what does not answer is waited for.
@@ -52,7 +54,8 @@ pub async fn check<S: Store, K: Sink<S>>(
     let properties = settings.properties().map_err(Failure::fatal)?;
     let monitor = Monitor::new(&properties).map_err(|error| Failure::fatal(error.to_string()))?;
     let cluster_id = patiently(wait, "Kafka", || cluster_id(&monitor, settings)).await?;
-    let (partitions, unknown) = patiently(wait, "Kafka", || existing(&monitor, &settings.topics)).await?;
+    let Existing { partitions, unknown, ids } =
+        patiently(wait, "Kafka", || existing(&monitor, &settings.topics)).await?;
     let names: BTreeSet<String> = settings.topics.iter().map(|topic| topic.to_string()).collect();
     let sink = patiently(wait, "the database", || opened::<S, K>(store, config, &names))
         .await
@@ -71,10 +74,15 @@ pub async fn check<S: Store, K: Sink<S>>(
         settings.topics.iter().map(|topic| (Arc::clone(topic), sink.target(topic))).collect();
     let names: Vec<&str> = tables.iter().map(|(_, table)| table.as_str()).collect();
     if wait {
-        tracing::info!(
-            "{}",
-            promise(&settings.name, &settings.group, &offsets, &names, settings.on_bad_record)
-        );
+        let promise = Promise {
+            sink: &settings.name,
+            group: &settings.group,
+            offsets: &offsets,
+            targets: &names,
+            policy: settings.on_bad_record,
+            ids,
+        };
+        tracing::info!("{promise}");
     }
     patiently(wait, "the database", || first_claims(settings, store, &sink, &partitions, &tables)).await?;
     let targets: BTreeMap<Arc<str>, Arc<str>> = tables
@@ -89,23 +97,24 @@ pub async fn check<S: Store, K: Sink<S>>(
     } else {
         BTreeMap::new()
     };
-    Ok(Checked { monitor, identity, targets, partitions, ends, begun: Begun::default() })
+    Ok(Checked {
+        monitor,
+        identity,
+        targets,
+        partitions,
+        ends,
+        begun: Topics::default(),
+        unidentified: Topics::default(),
+    })
 }
 
 /// The first question to Kafka: here an address that is wrong shows.
 async fn cluster_id(monitor: &Monitor, settings: &SinkSettings) -> Result<String, Failure> {
     monitor.cluster_id().await.map_err(|error| {
-        let mut failure = starts::from_kafka(error);
-        if let Some(brokers) = settings.kafka.get("bootstrap.servers") {
-            failure.message = format!("{}. {}", failure.message, unanswered(brokers.expose()));
-        }
-        failure
+        let brokers = settings.kafka.get("bootstrap.servers").map(Secret::expose).unwrap_or_default();
+        let message = error.with_remedy(brokers);
+        Failure { message, ..starts::from_kafka(error) }
     })
-}
-
-/// The remedy when brokers do not answer.
-pub fn unanswered(brokers: &str) -> String {
-    format!("Check brokers = {brokers:?} and security.protocol in [kafka]")
 }
 
 async fn opened<S: Store, K: Sink<S>>(
@@ -205,22 +214,30 @@ async fn begun<S: Store>(
     Ok(!store.rows(&places).await?.is_empty())
 }
 
-/// Topics that exist, with their partition counts, and those that do not exist yet: these are waited for while the sink runs, and their partitions then begin
-/// at their beginning.
-async fn existing(
-    monitor: &Monitor,
-    topics: &[Arc<str>],
-) -> Result<(BTreeMap<Arc<str>, i32>, Vec<Arc<str>>), Failure> {
+/// The topics as they are at the start.
+struct Existing {
+    /// Those that exist, with their partition counts.
+    partitions: BTreeMap<Arc<str>, i32>,
+    /// Those that do not exist yet: they are waited for while the sink runs, and their partitions then begin at their beginning.
+    unknown: Vec<Arc<str>>,
+    ids: TopicIds,
+}
+
+async fn existing(monitor: &Monitor, topics: &[Arc<str>]) -> Result<Existing, Failure> {
     let mut asked = 0;
     loop {
         asked += 1;
         let facts = monitor.topics(topics).await.map_err(starts::from_kafka)?;
-        let mut found = BTreeMap::new();
+        let mut partitions = BTreeMap::new();
         let mut unknown = Vec::new();
+        let mut ids = TopicIds::Told;
         for fact in facts {
             match fact.state {
-                TopicState::Exists { partitions, .. } => {
-                    found.insert(fact.name, partitions);
+                TopicState::Exists { id, partitions: count } => {
+                    partitions.insert(fact.name, count);
+                    if id.is_none() {
+                        ids = TopicIds::Untold;
+                    }
                 }
                 TopicState::Unknown => unknown.push(fact.name),
                 TopicState::Error(reason) => {
@@ -234,7 +251,7 @@ async fn existing(
                     "topic {topic:?} does not exist; it is waited for, and will be read from its beginning"
                 );
             }
-            return Ok((found, unknown));
+            return Ok(Existing { partitions, unknown, ids });
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -123,7 +123,8 @@ struct Supervisor<S: Store> {
     partitions: Partitions,
     /// Partitions with a transaction since the last look.
     active: HashSet<TopicPartition>,
-    topic_ids: HashMap<Arc<str>, String>,
+    /// Ids of the topics that were claimed; none where the brokers told none.
+    topic_ids: HashMap<Arc<str>, Option<String>>,
     /// Records that wait for the rows that they refer to.
     orphans: Orphans,
     /// When a revoke that waits is answered at the latest.
@@ -189,6 +190,7 @@ impl<S: Store> Supervisor<S> {
             on_expired: settings.on_expired,
             targets: checked.targets.clone(),
             begun: checked.begun.clone(),
+            unidentified: checked.unidentified.clone(),
             waiting: Waiting::default(),
             current: Current::default(),
             brought: brought_tx,
@@ -430,7 +432,8 @@ impl<S: Store> Supervisor<S> {
                     self.partitions.name_other(&place, claimed.owner.as_deref());
                 }
                 self.chronicle.claimed(&place, claimed.offset);
-                self.topic_ids.insert(Arc::clone(&place.topic), topic_id.to_string());
+                let topic_id = (!topic_id.is_empty()).then(|| topic_id.to_string());
+                self.topic_ids.insert(Arc::clone(&place.topic), topic_id);
                 let start = Start { offset: claimed.offset, leader_epoch: claimed.leader_epoch };
                 self.step(Event::Claimed { place, claim, fence: claimed.fence, start });
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::kafka::{Ends, Monitor, TopicFacts};
+use crate::kafka::{Ends, Monitor, TopicFacts, TopicState};
 use crate::record::TopicPartition;
 use crate::store::{Fence, Row, Store};
 
@@ -80,11 +80,17 @@ pub(crate) async fn watch<S: Store>(
 
 async fn look_at_topics(monitor: &Monitor, looked: &Looked, seen: &UnboundedSender<Seen>) {
     let (mut last, mut said) = (Instant::now(), false);
+    let mut identified = HashSet::new();
     while !seen.is_closed() {
         tokio::time::sleep(EVERY).await;
         let look = looked.get();
-        if let Ok(Ok(topics)) = tokio::time::timeout(LOOK_MAX, monitor.topics(&look.topics)).await {
+        let answer = tokio::time::timeout(LOOK_MAX, monitor.topics(&look.topics)).await;
+        let topics = answer.ok().and_then(Result::ok);
+        let told = topics.as_deref().is_some_and(|topics| all_told(topics, &mut identified));
+        if let Some(topics) = topics {
             let _ = seen.send(Seen::Topics(topics));
+        }
+        if told {
             if std::mem::take(&mut said) {
                 tracing::info!("the brokers tell the topics' identities again");
             }
@@ -97,6 +103,18 @@ async fn look_at_topics(monitor: &Monitor, looked: &Looked, seen: &UnboundedSend
             );
         }
     }
+}
+
+/// Whether no topic that once had an id is without one now. Brokers that never told any leave nothing to wait for; that was said when the topic was claimed.
+fn all_told(topics: &[TopicFacts], identified: &mut HashSet<Arc<str>>) -> bool {
+    topics.iter().fold(true, |all, topic| match &topic.state {
+        TopicState::Exists { id: Some(_), .. } => {
+            identified.insert(Arc::clone(&topic.name));
+            all
+        }
+        TopicState::Exists { id: None, .. } => all && !identified.contains(&topic.name),
+        TopicState::Unknown | TopicState::Error(_) => all,
+    })
 }
 
 async fn look_at_ends(monitor: &Monitor, looked: &Looked, seen: &UnboundedSender<Seen>) {
@@ -138,5 +156,23 @@ async fn look_at_rows<S: Store>(store: &S, looked: &Looked, seen: &UnboundedSend
                 let _ = seen.send(Seen::Absent(absent));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_id_that_was_told_once_is_missed() {
+        let facts = |id: Option<&str>| {
+            let state = TopicState::Exists { id: id.map(str::to_owned), partitions: 1 };
+            [TopicFacts { name: "t".into(), state }]
+        };
+        let mut identified = HashSet::new();
+        assert!(all_told(&facts(None), &mut identified), "brokers that never told any");
+        assert!(all_told(&facts(Some("id")), &mut identified));
+        assert!(!all_told(&facts(None), &mut identified), "told once, and not now");
+        assert!(all_told(&facts(Some("id")), &mut identified));
     }
 }

@@ -179,14 +179,18 @@ pub fn time_with_offset(raw: &str, digits: u8) -> Result<(i64, i32), Fault> {
 
 /// `2026-11-30T23:59:59.123456` of microseconds since 1970-01-01, with this many digits of a second; none beyond the years 1 to 9999.
 pub fn written(micros: i64, digits: u8) -> Option<String> {
-    let (second, rest) = (micros.div_euclid(MICROS), micros.rem_euclid(MICROS));
-    let time = TimeZone::UTC.to_datetime(jiff::Timestamp::from_second(second).ok()?);
-    if !(1..=9999).contains(&time.year()) {
+    // Counted in days: an instant of the calendar's library ends some hours before the year 9999 does.
+    let (days, rest) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
+    let days = jiff::Span::new().try_days(days).ok()?;
+    let date = jiff::civil::date(1970, 1, 1).checked_add(days).ok()?;
+    if !(1..=9999).contains(&date.year()) {
         return None;
     }
-    let mut text = time.strftime("%Y-%m-%dT%H:%M:%S").to_string();
+    let second = rest / MICROS;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let mut text = format!("{}T{hour:02}:{minute:02}:{second:02}", date.strftime("%Y-%m-%d"));
     if digits > 0 {
-        let fraction = format!("{rest:06}");
+        let fraction = format!("{:06}", rest % MICROS);
         text.push('.');
         text.push_str(fraction.get(..usize::from(digits.min(6))).unwrap_or_default());
     }

@@ -218,7 +218,7 @@ pub(crate) async fn open_on<S: Store, K: Sink<S>>(
 /// At run time a server that refuses us, or a secret that cannot be read, is waited for: the start has proved that both are there.
 fn refused_while_running(failure: Failure) -> Failure {
     match failure.class {
-        Class::Fatal => Failure { class: Class::Transient, ..failure },
+        Class::Fatal => Failure { class: Class::Transient, refused: true, ..failure },
         _ => failure,
     }
 }

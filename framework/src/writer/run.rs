@@ -198,8 +198,8 @@ struct Lane<S: Store, K: Sink<S>> {
     /// The books of the transaction in doubt, to be counted if it was applied.
     doubtful: Option<(Batch, Box<[TopicBooks]>)>,
     wake_at: Option<Instant>,
-    /// The class of the failure that is being waited out, and since when.
-    trouble: Option<(Class, Instant)>,
+    /// The class of the failure that is being waited out, whether it is a refusal, and since when.
+    trouble: Option<((Class, bool), Instant)>,
     /// The last failure of an object's own.
     sick: String,
     holdings: Holdings,
@@ -413,8 +413,8 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
     }
 
     fn meter(&mut self, topic: &Arc<str>) -> &TopicMeter {
-        let group = &self.settings.group;
-        self.meters.entry(Arc::clone(topic)).or_insert_with(|| TopicMeter::new(group, topic))
+        let WriterSettings { group, policy, .. } = &self.settings;
+        self.meters.entry(Arc::clone(topic)).or_insert_with(|| TopicMeter::new(group, topic, *policy))
     }
 
     fn step(&mut self, event: Event) {

@@ -5,8 +5,11 @@
 
 // Helpers of tests fail as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// What is promised of all stores is one text that runs on each.
+#![allow(clippy::duplicate_mod)]
 
 mod broker_facts;
 mod consumer_thread;
 mod member;
+mod mock;
 mod store;

@@ -5,7 +5,7 @@ use std::fmt;
 use sqlx::Row;
 
 use crate::contender::Contender;
-use crate::orders::PARTITIONS;
+use crate::orders::{Orders, PARTITIONS};
 
 /// The account of a contender's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,43 +20,59 @@ pub(crate) struct Books {
 }
 
 const SEQUENCES: &str = "
-    SELECT partition_id, sum(n)::bigint AS rows, count(*) AS different, min(seq) AS first, max(seq) AS last, (sum(cents) * 100)::bigint AS cents
-    FROM (SELECT partition_id, seq, count(*) AS n, sum(amount) AS cents FROM orders GROUP BY partition_id, seq) AS each
+    SELECT partition_id, sum(times)::bigint AS rows, count(*) AS different, min(seq) AS first, max(seq) AS last, (sum(amount) * 100)::bigint AS cents
+    FROM written
     GROUP BY partition_id ORDER BY partition_id";
+
+/// What is there of one partition.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sequence {
+    pub(crate) partition: i32,
+    pub(crate) rows: i64,
+    pub(crate) different: i64,
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    pub(crate) cents: i64,
+}
 
 impl Books {
     /// Reads the table.
     pub(crate) async fn read(contender: &Contender) -> Self {
         let found = sqlx::query(SEQUENCES).fetch_all(&contender.pool).await.expect("the sequences");
-        let mut books = Self {
-            rows: 0,
-            missing: 0,
-            doubled: 0,
-            cents: (0, contender.orders.cents()),
-            broken: Vec::new(),
-        };
-        let mut different = 0;
-        let mut seen = Vec::new();
-        for row in &found {
-            let partition: i32 = row.get("partition_id");
-            let [rows, distinct, first, last] =
-                ["rows", "different", "first", "last"].map(|name| row.get::<i64, _>(name));
-            let expected = contender.orders.of(partition);
+        let sequences = found.iter().map(|row| {
+            let [rows, different, first, last, cents] =
+                ["rows", "different", "first", "last", "cents"].map(|name| row.get::<i64, _>(name));
+            Sequence { partition: row.get("partition_id"), rows, different, first, last, cents }
+        });
+        let mut books = Self::of(contender.orders, &sequences.collect::<Vec<_>>());
+        let bad = format!("SELECT count(*) FROM orders WHERE {}", contender.orders.is_bad());
+        match contender.integer(&bad).await {
+            0 => {}
+            bad => books.broken.push(format!("{bad} rows of bad orders")),
+        }
+        books
+    }
+
+    /// The account of what was found.
+    pub(crate) fn of(orders: Orders, found: &[Sequence]) -> Self {
+        let mut books =
+            Self { rows: 0, missing: 0, doubled: 0, cents: (0, orders.cents()), broken: Vec::new() };
+        let mut distinct = 0;
+        for Sequence { partition, rows, different, first, last, cents } in found {
+            let (good, end) = (orders.good(*partition), orders.end(*partition));
             books.rows += rows;
-            books.cents.0 += row.get::<i64, _>("cents");
-            different += distinct;
-            seen.push(partition);
-            if (rows, distinct, first, last) != (expected, expected, 0, expected - 1) {
+            books.cents.0 += cents;
+            distinct += different;
+            if (*rows, *different, *first, *last) != (good, good, 0, end - 1) {
                 books.broken.push(format!(
-                    "partition {partition}: {rows} rows, {distinct} different, {first}..={last} of {expected}"
+                    "partition {partition}: {rows} rows, {different} different, {first}..={last}, of {good} before {end}"
                 ));
             }
         }
-        books
-            .broken
-            .extend((0..PARTITIONS).filter(|p| !seen.contains(p)).map(|p| format!("partition {p}: no row")));
-        books.missing = contender.orders.total() - different;
-        books.doubled = books.rows - different;
+        let seen = |partition: &i32| found.iter().any(|sequence| sequence.partition == *partition);
+        books.broken.extend((0..PARTITIONS).filter(|p| !seen(p)).map(|p| format!("partition {p}: no row")));
+        books.missing = orders.total_good() - distinct;
+        books.doubled = books.rows - distinct;
         books
     }
 

@@ -9,7 +9,7 @@ use oncesink_test_support::process::{Launch, Process};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Executor, PgPool};
 
-use crate::orders::{Orders, TABLE, TOPIC};
+use crate::orders::{Mode, Orders, TOPIC};
 use crate::throttle;
 
 /// How long a dead or frozen member keeps its partitions: short, yet longer than a busy machine delays a heartbeat.
@@ -28,6 +28,7 @@ pub(crate) struct Arena {
     pub(crate) kafka: String,
     pub(crate) postgres: String,
     pub(crate) orders: Orders,
+    pub(crate) mode: Mode,
 }
 
 /// The programs that contend.
@@ -58,6 +59,7 @@ pub(crate) struct Contender {
     pub(crate) pool: PgPool,
     pub(crate) url: String,
     kafka: String,
+    mode: Mode,
 }
 
 impl Contender {
@@ -69,8 +71,9 @@ impl Contender {
             _ => postgres.schema(&format!("control_{kind}")).await.url().to_owned(),
         };
         let pool = PgPoolOptions::new().max_connections(4).connect(&url).await.expect("connecting");
-        let contender = Self { kind, orders: arena.orders, pool, url, kafka: arena.kafka.clone() };
-        contender.execute(TABLE).await;
+        let contender =
+            Self { kind, orders: arena.orders, pool, url, kafka: arena.kafka.clone(), mode: arena.mode };
+        contender.execute(arena.mode.tables()).await;
         contender.execute(throttle::TABLE).await;
         if kind == Kind::Oncesink {
             let (code, lines) =
@@ -109,17 +112,24 @@ impl Contender {
         let file = format!(
             "[kafka]\nbrokers = \"{}\"\nsession.timeout.ms = {}\n{named}\n[http]\nlisten = \"127.0.0.1:0\"\n\n\
              [sinks.orders]\ntopics = [\"{TOPIC}\"]\ngroup = \"million\"\nmemory = \"{MEMORY}\"\nwriters = {WRITERS}\nbatch = {{ rows = {ROWS} }}\n\
-             target = {{ kind = \"postgres\", url = \"{url}\" }}\n",
+             target = {{ kind = \"postgres\", url = \"{url}\" }}\n{}",
             self.kafka,
-            SESSION.as_millis()
+            SESSION.as_millis(),
+            self.mode.keys()
         );
+        let file = match self.orders.with_bad() {
+            true => file
+                .replace("group = \"million\"\n", "group = \"million\"\non_bad_record = \"dead-letter\"\n"),
+            false => file,
+        };
         let launch = Launch::new(sibling("oncesink")).file("oncesink.toml", &file).env("RUST_LOG", "info");
         launch.args(["--config", "oncesink.toml", verb])
     }
 
     fn control(&self, instance: &str, url: &str) -> Launch {
         let (kind, session) = (self.kind.to_string(), SESSION.as_millis().to_string());
-        let words = ["control", "--kind", &kind, "--brokers", &self.kafka, "--url", url];
+        let words =
+            ["control", "--kind", &kind, "--mode", self.mode.name(), "--brokers", &self.kafka, "--url", url];
         let launch = Launch::new(sibling("million")).args(words).args(["--session", &session]);
         launch.args(["--instance", instance])
     }
@@ -141,7 +151,7 @@ impl Contender {
 }
 
 /// A program that was built beside this one.
-fn sibling(name: &str) -> PathBuf {
+pub(crate) fn sibling(name: &str) -> PathBuf {
     let path = std::env::current_exe().expect("our own path").with_file_name(name);
     assert!(path.exists(), "{} is missing: build it first", path.display());
     path

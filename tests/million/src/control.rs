@@ -1,6 +1,6 @@
 //! The controls: consumers as they are usually written, which must show duplicates under the damage that the command survives.
 //!
-//! Apart from where the offset goes they are careful: partitions are given up between transactions only, and what was read of them is dropped.
+//! Apart from where the offset goes they are careful: bad orders are left out, partitions are given up between transactions only, and what was read of them is dropped.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::contender::ROWS;
-use crate::orders::{Order, TOPIC};
+use crate::orders::{Mode, Order, TOPIC};
 
 /// Offsets as the well-known recipe has them, and, to be found by the damage, who has which partition.
 pub(crate) const TABLES: &str = "
@@ -25,8 +25,8 @@ pub(crate) const TABLES: &str = "
         topic text, partition_id int, last_offset bigint NOT NULL DEFAULT 0, owner text, PRIMARY KEY (topic, partition_id))";
 
 /// Records taken from the client before they are written, as `max.poll.records` of others.
-const FETCHED: usize = 2_000;
-const GATHER: Duration = Duration::from_millis(200);
+pub(crate) const FETCHED: usize = 2_000;
+pub(crate) const GATHER: Duration = Duration::from_millis(200);
 
 /// What a control is told.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,6 +37,8 @@ pub(crate) struct Arguments {
     brokers: String,
     #[arg(long)]
     url: String,
+    #[arg(long)]
+    mode: Mode,
     #[arg(long)]
     session: String,
     #[arg(long)]
@@ -134,9 +136,9 @@ fn consume(arguments: &Arguments, runtime: &Runtime) -> Result<(), Box<dyn std::
     let mut connection = runtime.block_on(PgConnection::connect(&arguments.url))?;
     let consumer = consumer(arguments, runtime)?;
     while !stop.load(Ordering::Relaxed) {
-        let fetched = fetch(&consumer)?;
+        let fetched = fetch(&consumer);
         for chunk in fetched.chunks(ROWS) {
-            runtime.block_on(write(&mut connection, chunk, arguments.kind == "unfenced"))?;
+            runtime.block_on(write(&mut connection, chunk, arguments))?;
         }
         if arguments.kind == "naive" && !fetched.is_empty() {
             // Refused when the group has moved on: the next owner begins where the last commit was.
@@ -161,7 +163,7 @@ fn stop_at_sigterm(runtime: &Runtime) -> std::io::Result<std::sync::Arc<AtomicBo
 /// A record with its offset.
 type Fetched = (i64, Order);
 
-fn fetch(consumer: &BaseConsumer<Context>) -> Result<Vec<Fetched>, serde_json::Error> {
+fn fetch(consumer: &BaseConsumer<Context>) -> Vec<Fetched> {
     let mut fetched = Vec::new();
     let until = Instant::now() + GATHER;
     while fetched.len() < FETCHED && Instant::now() < until {
@@ -170,26 +172,30 @@ fn fetch(consumer: &BaseConsumer<Context>) -> Result<Vec<Fetched>, serde_json::E
             fetched.clear();
         }
         if let Some(Ok(message)) = polled {
-            fetched.push((message.offset(), serde_json::from_slice(message.payload().unwrap_or_default())?));
+            let order = serde_json::from_slice(message.payload().unwrap_or_default()).ok();
+            let order = order.filter(|order: &Order| order.customer >= 0);
+            fetched.extend(order.map(|order| (message.offset(), order)));
         }
     }
-    Ok(fetched)
+    fetched
 }
 
-async fn write(connection: &mut PgConnection, chunk: &[Fetched], unfenced: bool) -> sqlx::Result<()> {
+async fn write(connection: &mut PgConnection, chunk: &[Fetched], arguments: &Arguments) -> sqlx::Result<()> {
     connection.execute("BEGIN").await?;
-    sqlx::query(
+    let insert = format!(
         "INSERT INTO orders SELECT p, s, c, a::numeric, n
-         FROM UNNEST($1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::text[]) AS r (p, s, c, a, n)",
-    )
-    .bind(chunk.iter().map(|(_, order)| order.partition_id).collect::<Vec<_>>())
-    .bind(chunk.iter().map(|(_, order)| order.seq).collect::<Vec<_>>())
-    .bind(chunk.iter().map(|(_, order)| order.customer).collect::<Vec<_>>())
-    .bind(chunk.iter().map(|(_, order)| order.amount.to_string()).collect::<Vec<_>>())
-    .bind(chunk.iter().map(|(_, order)| order.note.as_str()).collect::<Vec<_>>())
-    .execute(&mut *connection)
-    .await?;
-    if unfenced {
+         FROM UNNEST($1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::text[]) AS r (p, s, c, a, n){}",
+        arguments.mode.conflict()
+    );
+    sqlx::query(&insert)
+        .bind(chunk.iter().map(|(_, order)| order.partition_id).collect::<Vec<_>>())
+        .bind(chunk.iter().map(|(_, order)| order.seq).collect::<Vec<_>>())
+        .bind(chunk.iter().map(|(_, order)| order.customer).collect::<Vec<_>>())
+        .bind(chunk.iter().map(|(_, order)| order.amount.to_string()).collect::<Vec<_>>())
+        .bind(chunk.iter().map(|(_, order)| order.note.as_str()).collect::<Vec<_>>())
+        .execute(&mut *connection)
+        .await?;
+    if arguments.kind == "unfenced" {
         for (partition, offset) in next(chunk) {
             sqlx::query(
                 "INSERT INTO kafka_offsets (topic, partition_id, last_offset) VALUES ($1, $2, $3)

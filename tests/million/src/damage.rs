@@ -36,22 +36,35 @@ pub(crate) struct Damage {
 impl Damage {
     async fn kill(&mut self, crew: &mut Crew<'_>, index: usize, in_transaction: bool) {
         crew.kill(index, in_transaction).await;
+        self.killed(in_transaction);
+    }
+
+    /// One kill more.
+    pub(crate) fn killed(&mut self, in_transaction: bool) {
         self.kills += 1;
         self.in_transaction += usize::from(in_transaction);
     }
 
+    /// What falls short where kills are all that can be done.
+    pub(crate) fn shortcomings_of_kills(&self) -> Vec<String> {
+        short(&[("kills", self.kills, 20), ("kills in a transaction", self.in_transaction, 10)])
+    }
+
     /// What falls short of a run that proves something.
     pub(crate) fn shortcomings(&self) -> Vec<String> {
-        let minimum = [
+        short(&[
             ("kills", self.kills, 20),
             ("kills in a transaction", self.in_transaction, 10),
             ("freezes with takeover and thaw", self.freezes, 2),
             ("rebalances", self.rebalances, 5),
             ("commits in doubt", self.in_doubt, 1),
-        ];
-        let short = minimum.iter().filter(|(_, seen, least)| seen < least);
-        short.map(|(what, seen, least)| format!("only {seen} of {least} {what}")).collect()
+        ])
     }
+}
+
+fn short(minimum: &[(&str, usize, usize)]) -> Vec<String> {
+    let short = minimum.iter().filter(|(_, seen, least)| seen < least);
+    short.map(|(what, seen, least)| format!("only {seen} of {least} {what}")).collect()
 }
 
 impl fmt::Display for Damage {
@@ -101,7 +114,7 @@ async fn schedule(crew: &mut Crew<'_>, damage: &mut Damage, progress: &Progress)
         damage.kill(crew, kill % 3, kill % 4 > 0).await;
         progress.set(kill + 1, steps);
     }
-    let doubled = "SELECT (sum(n) - count(*))::bigint FROM (SELECT count(*) AS n FROM orders GROUP BY partition_id, seq) AS each";
+    let doubled = "SELECT (sum(times) - count(*))::bigint FROM written";
     let doubled = crew.contender.integer(doubled).await;
     lose_a_commit(crew, damage).await;
     progress.set(KILLS + 1, steps);
@@ -142,9 +155,16 @@ async fn lose_a_commit(crew: &mut Crew<'_>, damage: &mut Damage) {
 }
 
 async fn finish(contender: &Contender) {
-    let ends: Vec<i64> = (0..crate::orders::PARTITIONS).map(|p| contender.orders.of(p)).collect();
+    let ends: Vec<i64> = (0..crate::orders::PARTITIONS).map(|p| contender.orders.end(p)).collect();
     let begin = Instant::now();
     while contender.written().await != ends && begin.elapsed() < FINISH {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    // Behind the last row there may be a bad order.
+    let all: Vec<i64> = (0..crate::orders::PARTITIONS).map(|p| contender.orders.of(p)).collect();
+    let stored = "SELECT last_offset FROM kafka_offsets ORDER BY partition_id";
+    let is_ours = contender.kind == Kind::Oncesink;
+    while is_ours && contender.integers(stored).await != all && begin.elapsed() < FINISH {
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
 }

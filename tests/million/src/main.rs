@@ -1,13 +1,15 @@
-//! `million [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
+//! `million [--mode insert|upsert] [--target postgres|sqlite] [--bad] [--keep]`: a million orders from a real broker into a real Postgres, by instances of the real command that are killed, frozen, joined and sent
 //! away meanwhile; and by two programs of the usual kind under the same damage, which must fail, or the run proves nothing.
 //!
-//! Exits 0 only if every row is in the table once, the damage was real, and both controls showed what they must.
+//! Exits 0 only if every row is in the table once, with `--bad` every bad order once among the dead letters, the damage was real, and both controls showed what they must.
 
 mod books;
 mod contender;
 mod control;
 mod damage;
+mod file;
 mod instances;
+mod letters;
 mod orders;
 mod throttle;
 
@@ -20,12 +22,23 @@ use oncesink_test_support::postgres::PostgresServer;
 use crate::books::Books;
 use crate::contender::{Arena, Contender, Kind};
 use crate::damage::Damage;
+use crate::letters::Letters;
+use crate::orders::Mode;
 
 #[derive(Parser)]
 struct Arguments {
     /// Leave the database running, and print where it is.
     #[arg(long)]
     keep: bool,
+    /// How rows are written.
+    #[arg(long, value_enum, default_value_t)]
+    mode: Mode,
+    /// Where they are written.
+    #[arg(long, value_enum, default_value_t)]
+    target: Target,
+    /// One order in a hundred is bad, and has to be found once among the dead letters.
+    #[arg(long)]
+    bad: bool,
     /// Fewer orders, while working on this program.
     #[arg(long, default_value_t = 1_000_000)]
     rows: i64,
@@ -33,28 +46,54 @@ struct Arguments {
     role: Option<Role>,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Target {
+    /// All damage, both controls.
+    #[default]
+    Postgres,
+    /// One process a file: kills and the naive control only.
+    Sqlite,
+}
+
 #[derive(Subcommand)]
 enum Role {
     /// One of the control programs, as a process of its own.
     #[command(hide = true)]
     Control(control::Arguments),
+    /// The naive control on a file.
+    #[command(hide = true)]
+    FileControl(file::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Some(Role::Control(control)) = arguments.role {
-        return control::run(&control);
+    match &arguments.role {
+        Some(Role::Control(control)) => return control::run(control),
+        Some(Role::FileControl(control)) => return file::run_control(control),
+        None => {}
+    }
+    if arguments.bad && arguments.target == Target::Sqlite {
+        eprintln!("--bad goes with --target postgres");
+        return ExitCode::from(2);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     runtime.block_on(run(&arguments))
 }
 
+/// A broker's heap for a topic of 300 MB.
+const HEAP_MB: u32 = 192;
+
 async fn run(arguments: &Arguments) -> ExitCode {
-    // A broker's heap for a topic of 300 MB.
+    if arguments.target == Target::Sqlite {
+        let kafka = KafkaCluster::start(KafkaOptions::one().heap_mb(HEAP_MB)).await;
+        let orders = orders::produce(&kafka, arguments.rows, false).await;
+        return file::run(kafka.bootstrap(), orders, arguments.mode, arguments.keep).await;
+    }
     let (kafka, postgres) =
-        tokio::join!(KafkaCluster::start(KafkaOptions::one().heap_mb(192)), PostgresServer::start());
-    let orders = orders::produce(&kafka, arguments.rows).await;
-    let arena = Arena { kafka: kafka.bootstrap().to_owned(), postgres: postgres.url().to_owned(), orders };
+        tokio::join!(KafkaCluster::start(KafkaOptions::one().heap_mb(HEAP_MB)), PostgresServer::start());
+    let orders = orders::produce(&kafka, arguments.rows, arguments.bad).await;
+    let (brokers, url) = (kafka.bootstrap().to_owned(), postgres.url().to_owned());
+    let arena = Arena { kafka: brokers, postgres: url, orders, mode: arguments.mode };
 
     let naive = contend(&arena, Kind::Naive);
     let unfenced = contend(&arena, Kind::Unfenced);
@@ -65,7 +104,10 @@ async fn run(arguments: &Arguments) -> ExitCode {
     println!("control naive: {}", naive.books);
     println!("control unfenced: {}", unfenced.books);
     println!("result: {}", result.books);
-    let faults = faults(&naive, &unfenced, &result, arguments.rows);
+    if let Some(letters) = &result.letters {
+        println!("dead letters: {letters}");
+    }
+    let faults = faults(&naive, &unfenced, &result, orders.total_good());
     for fault in &faults {
         eprintln!("failed: {fault}");
     }
@@ -81,14 +123,20 @@ struct Outcome {
     /// Rows written twice before anything was frozen.
     doubled_by_kills: i64,
     books: Books,
+    /// With bad orders, of the command.
+    letters: Option<Letters>,
 }
 
 async fn contend(arena: &Arena, kind: Kind) -> Outcome {
     let contender = Contender::new(arena, kind).await;
     let (damage, doubled_by_kills) = damage::inflict(&contender).await;
     let books = Books::read(&contender).await;
+    let letters = match contender.orders.with_bad() && kind == Kind::Oncesink {
+        true => Some(Letters::read(&contender).await),
+        false => None,
+    };
     eprintln!("{kind}: {damage}; {books}");
-    Outcome { damage, doubled_by_kills, books }
+    Outcome { damage, doubled_by_kills, books, letters }
 }
 
 /// Everything that makes the run a failure, or void.
@@ -98,6 +146,8 @@ fn faults(naive: &Outcome, unfenced: &Outcome, result: &Outcome, rows: i64) -> V
         faults.extend(outcome.damage.shortcomings().into_iter().map(|short| format!("{name}: {short}")));
     }
     faults.extend(result.books.faults(rows).into_iter().map(|fault| format!("result: {fault}")));
+    let letters = result.letters.iter().flat_map(Letters::faults);
+    faults.extend(letters.map(|fault| format!("dead letters: {fault}")));
     let mut void = |holds: bool, what: &str| {
         if !holds {
             faults.push(format!("void: {what}"));

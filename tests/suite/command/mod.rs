@@ -2,6 +2,8 @@
 
 mod adopt;
 mod bench;
+pub(crate) use bench::{Ended, ended};
 mod configuration;
+mod preview;
 mod start;
 mod verbs;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oncesink::config::Secret;
 use oncesink::postgres::{Postgres, PostgresConfig, Tx};
 use oncesink::{
     BadRecord, Batch, BatchLimits, Class, ConfigSource, Encoded, Ended, Failure, Reason, Sink, SinkError,

@@ -231,7 +231,7 @@ async fn c151_errors_without_a_code_keep_their_message_and_are_waited_out() {
     });
     let process = rig.run();
     let line = process.wait_for_line(|line| line.text.contains("waiting for the database"), PATIENCE).await;
-    assert!(line.text.contains("connecting to 127.0.0.1"), "{}", line.text);
+    assert!(line.text.contains("connecting to Postgres at 127.0.0.1"), "{}", line.text);
     process.terminate();
     assert_eq!(process.wait_exit(PATIENCE).await, 0);
     answering.abort();

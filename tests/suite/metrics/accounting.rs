@@ -1,4 +1,4 @@
-//! The books: read = written + collapsed + deleted + skipped, by topic, also when topics share batches.
+//! The books: read = written + collapsed + deleted + skipped + dead-lettered, by topic, also when topics share batches.
 
 use oncesink_test_support::kafka::Record;
 use oncesink_test_support::process::Launch;

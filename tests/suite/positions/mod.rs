@@ -8,6 +8,7 @@ mod progress;
 mod recreated;
 mod rewound;
 mod start;
+mod unidentified;
 mod until_end;
 mod words;
 

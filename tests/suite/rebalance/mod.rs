@@ -10,3 +10,4 @@ mod locked;
 mod overtaken;
 mod positions;
 mod revoke;
+mod shared_key;

@@ -56,8 +56,13 @@ async fn the_file() {
         ),
         wrong(
             "a later part's key",
-            &[("table = \"@t\"", "mode = \"upsert\"")],
+            &[("table = \"@t\"", "mode = \"newer-wins\"")],
             &["oncesink.toml:16: ", "mode"],
+        ),
+        wrong(
+            "a mode without its key",
+            &[("table = \"@t\"", "mode = \"upsert\"")],
+            &["oncesink.toml:15: ", "key = [\"id\"]"],
         ),
     ];
     super::all("file", rows).await;

@@ -18,19 +18,19 @@ async fn servers() {
             "nobody listens",
             "",
             &[("@url", "postgres://u@127.0.0.1:1/d")],
-            &["connecting to 127.0.0.1:1", "Check host and port in the target's url"],
+            &["connecting to Postgres at 127.0.0.1:1", "Check host and port in the target's url"],
         ),
         silent(
             "a broker's port",
             "",
             &[("@url", "postgres://u@@kafka/d")],
-            &["connecting to @kafka", "Is this a Postgres server?", "Check host and port"],
+            &["connecting to Postgres at @kafka", "Is this a Postgres server?", "Check host and port"],
         ),
         silent(
             "no such host",
             "",
             &[("@url", "postgres://u@database.invalid/d")],
-            &["connecting to database.invalid", "Check host and port"],
+            &["connecting to Postgres at database.invalid", "Check host and port"],
         ),
         silent(
             "read-only",

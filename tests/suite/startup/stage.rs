@@ -112,7 +112,7 @@ impl Stage {
         schema.execute(&text.replace(printed_for, schema.name())).await;
         let role = "CREATE TABLE \"@t\" (n bigint, doc jsonb, note text);
              CREATE ROLE @r LOGIN; GRANT USAGE ON SCHEMA @s TO @r; GRANT INSERT ON \"@t\" TO @r;
-             GRANT SELECT, INSERT, UPDATE ON kafka_offsets, oncesink_topics, oncesink_events, oncesink_migrations TO @r";
+             GRANT SELECT, INSERT, UPDATE ON kafka_offsets, oncesink_topics, oncesink_events, oncesink_dead_letters, oncesink_migrations TO @r";
         schema.execute(&self.named(&schema, role)).await;
         schema.execute(&self.named(&schema, row.sql)).await;
         schema

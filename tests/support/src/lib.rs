@@ -16,11 +16,15 @@ mod ports;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
+mod secured;
 mod servers;
 mod sockets;
+pub mod sqlite;
+pub mod tls;
 mod workdir;
 
 pub use eventually::{eventually, eventually_within};
 pub use names::{topic, unique};
+pub use secured::Secured;
 pub use servers::{KAFKA_VARIABLE, POSTGRES_VARIABLE, Servers};
 pub use sockets::tcp_ports;

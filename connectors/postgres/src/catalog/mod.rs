@@ -45,6 +45,8 @@ pub(crate) struct Table {
     pub(crate) fingerprint: String,
     /// Row level security holds for our role: COPY is refused by the server, INSERT is not.
     pub(crate) row_security: bool,
+    /// Deleting a row may reach other rows of the table, by a foreign key from it to itself.
+    pub(crate) cascades: bool,
     /// Our role may make temporary tables.
     pub(crate) may_stage: bool,
     /// Some column is an identity that takes values only when told to.
@@ -136,6 +138,10 @@ impl plan::Table for Table {
             wanted.join(", "),
             self.sql()
         ))
+    }
+
+    fn deletes_reach_other_rows(&self) -> bool {
+        self.cascades
     }
 
     fn json_types(&self) -> &'static str {

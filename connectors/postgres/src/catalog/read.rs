@@ -19,6 +19,12 @@ const RELATION: &str = "
            has_any_column_privilege(c.oid, 'UPDATE') AS may_update, has_table_privilege(c.oid, 'DELETE') AS may_delete,
            has_database_privilege(current_database(), 'TEMPORARY') AS may_stage,
            row_security_active(c.oid) AS row_security,
+           (WITH RECURSIVE reached (oid) AS (
+                SELECT k.conrelid FROM pg_catalog.pg_constraint k WHERE k.contype = 'f' AND k.confdeltype IN ('c', 'n', 'd') AND k.confrelid = c.oid
+                UNION
+                SELECT k.conrelid FROM pg_catalog.pg_constraint k JOIN reached r ON k.confrelid = r.oid
+                 WHERE k.contype = 'f' AND k.confdeltype IN ('c', 'n', 'd'))
+            SELECT EXISTS (SELECT FROM reached WHERE reached.oid = c.oid)) AS cascades,
            ARRAY(SELECT DISTINCT r.ev_type::text FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid) AS rules,
            EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tgtype & 7 = 7 AND NOT t.tgisinternal) AS filled,
            (SELECT min(l.oid::regclass::text) FROM pg_catalog.pg_partition_tree(c.oid) p JOIN pg_catalog.pg_class l ON l.oid = p.relid
@@ -122,6 +128,7 @@ pub(crate) async fn read(
         types: Vec::new(),
         fingerprint: String::new(),
         row_security: relation.try_get("row_security")?,
+        cascades: relation.try_get("cascades")?,
         may_stage: relation.try_get("may_stage")?,
         overriding: false,
         unique: Vec::new(),

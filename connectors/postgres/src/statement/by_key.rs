@@ -42,7 +42,12 @@ pub(super) fn deletes(table: &Table, chosen: Chosen<'_>) -> Vec<Statement> {
 }
 
 /// New rows, or the carried columns of those that are there; for `insert-ignore` new rows only.
-pub(super) fn upsert(target: &Target<Table>, chosen: Chosen<'_>, statements: &mut Vec<Statement>) {
+pub(super) fn upsert(
+    target: &Target<Table>,
+    chosen: Chosen<'_>,
+    nth: usize,
+    statements: &mut Vec<Statement>,
+) {
     let table = &*target.table;
     let columns = &chosen.group.columns;
     let conflict = on_conflict(target, columns);
@@ -64,7 +69,7 @@ pub(super) fn upsert(target: &Target<Table>, chosen: Chosen<'_>, statements: &mu
             let names = quote::list(table.names(columns));
             format!("INSERT INTO {} SELECT {names} FROM {staged} AS k{conflict}", into(table, columns))
         };
-        statements.push(stage::statement(table, chosen, merge));
+        statements.push(stage::statement(table, chosen, nth, merge));
         return;
     }
     let into = into(table, columns);
@@ -90,7 +95,7 @@ fn on_conflict(target: &Target<Table>, columns: &[usize]) -> String {
     format!(" ON CONFLICT{key} DO UPDATE SET {}", set.join(", "))
 }
 
-/// Which of these keys are there, by their place in the list; their rows are locked.
+/// Which of these keys are there, by their place in the list; their rows are locked. None for no keys.
 pub(super) fn probe(table: &Table, key: &[usize], chosen: Chosen<'_>) -> Option<Statement> {
     let source = array::arrays(table, chosen, key, usize::MAX).next()?;
     let sql = format!(
@@ -104,7 +109,13 @@ pub(super) fn probe(table: &Table, key: &[usize], chosen: Chosen<'_>) -> Option<
 }
 
 /// The carried columns of rows that are there.
-pub(super) fn update(table: &Table, key: &[usize], chosen: Chosen<'_>, statements: &mut Vec<Statement>) {
+pub(super) fn update(
+    table: &Table,
+    key: &[usize],
+    chosen: Chosen<'_>,
+    nth: usize,
+    statements: &mut Vec<Statement>,
+) {
     let columns = &chosen.group.columns;
     let set = assignments(table, key, columns, "k");
     if set.is_empty() {
@@ -119,7 +130,7 @@ pub(super) fn update(table: &Table, key: &[usize], chosen: Chosen<'_>, statement
         )
     };
     if chosen.len() > UNNEST_ROWS_MAX && table.may_stage {
-        statements.push(stage::statement(table, chosen, |staged| update(&format!("{staged} AS k"))));
+        statements.push(stage::statement(table, chosen, nth, |staged| update(&format!("{staged} AS k"))));
         return;
     }
     let names = quote::list(table.names(columns));

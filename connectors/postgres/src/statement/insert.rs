@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use oncesink::plan::{Changes, Chosen};
+use oncesink::plan::{Changes, Chosen, Group};
 
 use super::{Bound, Parameter, Prepared, Statement, VALUES_PARAMETERS_MAX, VALUES_ROWS_MAX, array};
 use crate::catalog::{Table, Type};
@@ -62,10 +62,34 @@ pub(super) fn copy_bytes(chosen: Chosen<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Rows of any shape: every column that some row carries, DEFAULT where a row does not.
+/// Rows of any shape, group by group.
 fn values(table: &Table, groups: &[Chosen<'_>], statements: &mut Vec<Statement>) {
-    let mut columns: Vec<usize> =
-        groups.iter().flat_map(|chosen| chosen.group.columns.iter().copied()).collect();
+    let shapes = groups.iter().map(|chosen| chosen.group.columns.as_slice());
+    let rows = groups.iter().flat_map(|chosen| chosen.rows.iter().map(|row| (chosen.group, *row)));
+    each_row(table, shapes, rows, "", statements);
+}
+
+/// Rows of any shape in the order of their records, with a clause behind them.
+pub(super) fn in_order(
+    table: &Table,
+    changes: &Changes,
+    clause: &'static str,
+    statements: &mut Vec<Statement>,
+) {
+    let groups: Vec<Chosen<'_>> = changes.groups().collect();
+    let shapes = groups.iter().map(|chosen| chosen.group.columns.as_slice());
+    each_row(table, shapes, changes.in_order(), clause, statements);
+}
+
+/// Rows of these shapes: every column that some row carries, DEFAULT where a row does not.
+fn each_row<'c>(
+    table: &Table,
+    shapes: impl Iterator<Item = &'c [usize]>,
+    rows: impl Iterator<Item = (&'c Group, usize)>,
+    clause: &'static str,
+    statements: &mut Vec<Statement>,
+) {
+    let mut columns: Vec<usize> = shapes.flatten().copied().collect();
     columns.sort_unstable();
     columns.dedup();
     if columns.is_empty() {
@@ -73,17 +97,15 @@ fn values(table: &Table, groups: &[Chosen<'_>], statements: &mut Vec<Statement>)
         columns.extend(table.columns.iter().position(|column| column.insertable));
     }
     let mut chunk = Values::new(table, &columns);
-    for chosen in groups {
-        for nth in 0..chosen.len() {
-            if chunk.is_full(chosen.group.columns.len()) {
-                let full = std::mem::replace(&mut chunk, Values::new(table, &columns));
-                statements.push(full.finish());
-            }
-            chunk.row(table, &columns, *chosen, nth);
+    for (group, row) in rows {
+        if chunk.is_full(group.columns.len()) {
+            let full = std::mem::replace(&mut chunk, Values::new(table, &columns));
+            statements.push(full.finish(clause));
         }
+        chunk.row(table, &columns, group, row);
     }
     if chunk.rows > 0 {
-        statements.push(chunk.finish());
+        statements.push(chunk.finish(clause));
     }
 }
 
@@ -104,9 +126,9 @@ impl Values {
         self.rows == VALUES_ROWS_MAX || self.parameters.len() + next > VALUES_PARAMETERS_MAX
     }
 
-    fn row(&mut self, table: &Table, columns: &[usize], chosen: Chosen<'_>, nth: usize) {
+    fn row(&mut self, table: &Table, columns: &[usize], group: &Group, row: usize) {
         self.sql.push_str(if self.rows == 0 { "(" } else { ", (" });
-        let mut carried = chosen.group.columns.iter().zip(chosen.cells(nth)).peekable();
+        let mut carried = group.columns.iter().zip(group.cells(row)).peekable();
         for (nth, column) in columns.iter().enumerate() {
             if nth > 0 {
                 self.sql.push_str(", ");
@@ -131,8 +153,9 @@ impl Values {
         let _ = write!(self.sql, "${}", self.parameters.len());
     }
 
-    fn finish(self) -> Statement {
-        let Self { sql, parameters, bytes, .. } = self;
+    fn finish(self, clause: &str) -> Statement {
+        let Self { mut sql, parameters, bytes, .. } = self;
+        sql.push_str(clause);
         Statement::Bound(Bound { sql, parameters, bytes, prepared: Prepared::Once })
     }
 }

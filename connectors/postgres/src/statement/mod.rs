@@ -57,15 +57,22 @@ pub(crate) struct Parameter {
     pub(crate) value: Option<Range<usize>>,
 }
 
-/// The statements that write a target's changes.
-pub(crate) fn plan(target: &Target<Table>, changes: &Changes) -> Vec<Statement> {
+/// The statements that write a target's changes. `nth` tells this turn of the table from others in the same transaction: what one has staged must not be
+/// taken up by the next.
+pub(crate) fn plan(target: &Target<Table>, changes: &Changes, nth: usize) -> Vec<Statement> {
     let table = &*target.table;
-    let mut statements = by_key::deletes(table, changes.deletes());
+    let mut statements: Vec<Statement> =
+        by_key::probe(table, &target.key, changes.changed_before_deletes()).into_iter().collect();
+    statements.extend(by_key::deletes(table, changes.deletes()));
     match target.mode {
         Mode::Insert => insert::plan(table, changes, &mut statements),
+        // Rows of several shapes, of which a row may exclude another: the first one stays, so they go in the order of their records.
+        Mode::InsertIgnore if target.key.is_empty() && changes.groups().nth(1).is_some() => {
+            insert::in_order(table, changes, " ON CONFLICT DO NOTHING", &mut statements);
+        }
         Mode::InsertIgnore | Mode::Upsert => {
             for chosen in changes.groups() {
-                by_key::upsert(target, chosen, &mut statements);
+                by_key::upsert(target, chosen, nth, &mut statements);
             }
         }
         Mode::Update => {
@@ -75,7 +82,7 @@ pub(crate) fn plan(target: &Target<Table>, changes: &Changes) -> Vec<Statement> 
                 statements.extend(by_key::probe(table, &target.key, *chosen));
             }
             for chosen in groups {
-                by_key::update(table, &target.key, chosen, &mut statements);
+                by_key::update(table, &target.key, chosen, nth, &mut statements);
             }
         }
     }

@@ -10,10 +10,15 @@ use crate::catalog::{Kind, Table};
 use crate::quote;
 
 /// Stages rows; `merge` makes the statement that takes them from this source. Lengths and scales are the target's to apply, as for parameters. Labels of enums
-/// are staged as text: a table of ours must not stand in the way of whoever drops the type.
-pub(super) fn statement(table: &Table, chosen: Chosen<'_>, merge: impl FnOnce(&str) -> String) -> Statement {
+/// are staged as text: a table of ours must not stand in the way of whoever drops the type. `nth` is the table's turn in this transaction.
+pub(super) fn statement(
+    table: &Table,
+    chosen: Chosen<'_>,
+    nth: usize,
+    merge: impl FnOnce(&str) -> String,
+) -> Statement {
     let columns = &chosen.group.columns;
-    let staged = format!("pg_temp.{}", quote::identifier(&name(table, columns)));
+    let staged = format!("pg_temp.{}", quote::identifier(&name(table, columns, nth)));
     let (mut described, mut selected, mut cast) = (Vec::new(), Vec::new(), false);
     for (name, sort) in table.names(columns).map(quote::identifier).zip(table.sorts(columns)) {
         if sort.kind == Kind::Label && sort.element.is_none() {
@@ -37,9 +42,10 @@ pub(super) fn statement(table: &Table, chosen: Chosen<'_>, merge: impl FnOnce(&s
     }
 }
 
-/// One name for one shape of rows of one table in one state: a table that was altered is staged anew.
-fn name(table: &Table, columns: &[usize]) -> String {
+/// One name for one shape of rows of one table in one state: a table that was altered is staged anew. Two turns of a table in one transaction never share one,
+/// since what is staged is emptied by COMMIT only.
+fn name(table: &Table, columns: &[usize], nth: usize) -> String {
     let mut hasher = DefaultHasher::new();
-    (&table.fingerprint, columns).hash(&mut hasher);
+    (&table.fingerprint, columns, nth).hash(&mut hasher);
     format!("oncesink stage {:016x}", hasher.finish())
 }

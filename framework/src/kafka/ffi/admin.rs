@@ -4,10 +4,9 @@
 //! Each call blocks for at most its timeout. Answers are copied before their event is destroyed.
 
 use std::ffi::{CString, c_char};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::bindings as native;
-use rdkafka::client::ClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{Offset, TopicPartitionList};
@@ -29,11 +28,11 @@ impl AdminError {
     }
 }
 
-/// What is known of one topic.
+/// What is known of one topic: its id, none where the brokers are older than topic ids, and its partition count.
 #[derive(Clone, Debug)]
 pub(in crate::kafka) struct TopicAnswer {
     pub(in crate::kafka) name: String,
-    pub(in crate::kafka) found: Result<(String, i32), AdminError>,
+    pub(in crate::kafka) found: Result<(Option<String>, i32), AdminError>,
 }
 
 /// Which offsets are asked for.
@@ -80,13 +79,33 @@ impl Drop for Topics {
     }
 }
 
-/// A request on its way, with a queue of its own for the answer.
-struct Asked {
-    queue: Queue,
-    timeout: Duration,
+/// How long a question is worth waiting for, within its timeout.
+pub(in crate::kafka) trait Patience: ConsumerContext {
+    /// Whether an answer to what was asked at this time will not come. Asked again and again while it is waited for.
+    fn hopeless(&self, asked: Instant) -> bool;
 }
 
-fn options<C: ClientContext + ConsumerContext>(
+/// A request on its way, with a queue of its own for the answer.
+struct Asked<'a, C: Patience> {
+    queue: Queue,
+    timeout: Duration,
+    client: &'a BaseConsumer<C>,
+    at: Instant,
+}
+
+/// How often it is looked whether waiting is of use.
+const SLICE: Duration = Duration::from_millis(50);
+/// More than any client has to say in that time.
+const EVENTS_MAX: usize = 32;
+
+/// Serves log lines and errors, which would pile up otherwise. A poll that served one gives nothing, as one that found none does.
+pub(in crate::kafka) fn serve<C: Patience>(client: &BaseConsumer<C>) {
+    for _ in 0..EVENTS_MAX {
+        client.poll(Duration::ZERO);
+    }
+}
+
+fn options<C: Patience>(
     client: &BaseConsumer<C>,
     operation: native::rd_kafka_admin_op_t,
     timeout: Duration,
@@ -106,20 +125,26 @@ fn options<C: ClientContext + ConsumerContext>(
     }
 }
 
-fn queue<C: ClientContext + ConsumerContext>(client: &BaseConsumer<C>) -> Queue {
+fn queue<C: Patience>(client: &BaseConsumer<C>) -> Queue {
     // SAFETY: the client is valid; the queue is ours.
     Queue(unsafe { native::rd_kafka_queue_new(client.client().native_ptr()) })
 }
 
-impl Asked {
+impl<C: Patience> Asked<'_, C> {
     /// Waits for the answer; a little longer than librdkafka does, so that its words are had.
     fn answer(self) -> Result<NativeEvent, AdminError> {
         let patience = self.timeout + Duration::from_millis(500);
-        let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the queue is valid; the event that comes back is ours.
-        let event = unsafe { native::rd_kafka_queue_poll(self.queue.0, milliseconds) };
-        let Some(event) = NativeEvent::adopt(event) else {
-            return Err(AdminError::new(ErrorCode::OperationTimedOut, "no answer in time"));
+        let milliseconds = i32::try_from(SLICE.as_millis()).unwrap_or(i32::MAX);
+        let event = loop {
+            // SAFETY: the queue is valid; the event that comes back is ours.
+            let event = unsafe { native::rd_kafka_queue_poll(self.queue.0, milliseconds) };
+            if let Some(event) = NativeEvent::adopt(event) {
+                break event;
+            }
+            serve(self.client);
+            if self.at.elapsed() >= patience || self.client.context().hopeless(self.at) {
+                return Err(AdminError::new(ErrorCode::OperationTimedOut, "no answer in time"));
+            }
         };
         // SAFETY: the event is valid, and its words are copied.
         let (code, reason) = unsafe {
@@ -134,7 +159,7 @@ impl Asked {
 }
 
 /// Ids and partition counts of topics, in one request; each topic has its own outcome.
-pub(in crate::kafka) fn describe_topics<C: ClientContext + ConsumerContext>(
+pub(in crate::kafka) fn describe_topics<C: Patience>(
     client: &BaseConsumer<C>,
     names: &[&str],
     timeout: Duration,
@@ -144,7 +169,7 @@ pub(in crate::kafka) fn describe_topics<C: ClientContext + ConsumerContext>(
         names.map_err(|_| AdminError::new(ErrorCode::InvalidTopic, "a null character in a topic's name"))?;
     let mut pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
     let options = options(client, native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout);
-    let asked = Asked { queue: queue(client), timeout };
+    let asked = Asked { queue: queue(client), timeout, client, at: Instant::now() };
     // SAFETY: the names live beyond the call, which copies them; client, collection, options and queue are valid.
     unsafe {
         let topics =
@@ -178,29 +203,42 @@ unsafe fn topic_answer(topic: *const native::rd_kafka_TopicDescription_t) -> Top
         }
         let mut partitions = 0;
         native::rd_kafka_TopicDescription_partitions(topic, &raw mut partitions);
-        let id = text(native::rd_kafka_Uuid_base64str(native::rd_kafka_TopicDescription_topic_id(topic)));
+        let id = topic_id(native::rd_kafka_TopicDescription_topic_id(topic));
         TopicAnswer { name, found: Ok((id, i32::try_from(partitions).unwrap_or(i32::MAX))) }
     }
 }
 
+/// An answer without ids reads as an id of zeros, which no topic has.
+///
+/// # Safety
+/// `id` is valid.
+unsafe fn topic_id(id: *const native::rd_kafka_Uuid_t) -> Option<String> {
+    // SAFETY: the id is valid, and its text is copied.
+    unsafe {
+        let zeros = native::rd_kafka_Uuid_most_significant_bits(id) == 0
+            && native::rd_kafka_Uuid_least_significant_bits(id) == 0;
+        (!zeros).then(|| text(native::rd_kafka_Uuid_base64str(id)))
+    }
+}
+
 /// Offsets of partitions, one request for each query and leader, all on their way at once; the answers come in the order of the queries.
-pub(in crate::kafka) fn list_offsets<C: ClientContext + ConsumerContext>(
+pub(in crate::kafka) fn list_offsets<C: Patience>(
     client: &BaseConsumer<C>,
     places: &[TopicPartition],
     queries: &[OffsetQuery],
     timeout: Duration,
 ) -> Result<Vec<Vec<OffsetAnswer>>, AdminError> {
-    let asked: Vec<Asked> =
+    let asked: Vec<Asked<'_, C>> =
         queries.iter().map(|query| ask_offsets(client, places, *query, timeout)).collect();
     asked.into_iter().map(|asked| asked.answer().and_then(|event| offset_answers(&event))).collect()
 }
 
-fn ask_offsets<C: ClientContext + ConsumerContext>(
-    client: &BaseConsumer<C>,
+fn ask_offsets<'a, C: Patience>(
+    client: &'a BaseConsumer<C>,
     places: &[TopicPartition],
     query: OffsetQuery,
     timeout: Duration,
-) -> Asked {
+) -> Asked<'a, C> {
     use native::rd_kafka_IsolationLevel_t::{
         RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED, RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED,
     };
@@ -219,7 +257,7 @@ fn ask_offsets<C: ClientContext + ConsumerContext>(
         }
     }
     let options = options(client, native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_LISTOFFSETS, timeout);
-    let asked = Asked { queue: queue(client), timeout };
+    let asked = Asked { queue: queue(client), timeout, client, at: Instant::now() };
     // SAFETY: client, list, options and queue are valid; the call copies the list. The level is always set: unset, whatever the client is set to,
     // means read uncommitted, and a reader of this file should not have to know. The error object is ours to destroy; null is allowed.
     unsafe {
@@ -256,12 +294,12 @@ fn offset_answers(event: &NativeEvent) -> Result<Vec<OffsetAnswer>, AdminError> 
 }
 
 /// The cluster's id and how many brokers it has.
-pub(in crate::kafka) fn describe_cluster<C: ClientContext + ConsumerContext>(
+pub(in crate::kafka) fn describe_cluster<C: Patience>(
     client: &BaseConsumer<C>,
     timeout: Duration,
 ) -> Result<(String, usize), AdminError> {
     let options = options(client, native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBECLUSTER, timeout);
-    let asked = Asked { queue: queue(client), timeout };
+    let asked = Asked { queue: queue(client), timeout, client, at: Instant::now() };
     // SAFETY: client, options and queue are valid.
     unsafe { native::rd_kafka_DescribeCluster(client.client().native_ptr(), options.0, asked.queue.0) };
     let event = asked.answer()?;

@@ -18,7 +18,9 @@ mod list;
 pub(super) use list::set_leader_epoch;
 mod conf;
 pub(super) use conf::property_names;
+mod mock;
+pub(super) use mock::make_usable;
 mod admin;
 pub(super) use admin::{
-    AdminError, OffsetAnswer, OffsetQuery, describe_cluster, describe_topics, list_offsets,
+    AdminError, OffsetAnswer, OffsetQuery, Patience, describe_cluster, describe_topics, list_offsets, serve,
 };

@@ -150,6 +150,12 @@ impl fmt::Debug for RawRecord<'_> {
 }
 
 impl<'q> RawRecord<'q> {
+    /// The record behind a message of the safe binding.
+    pub(in crate::kafka) fn of(message: &'q rdkafka::message::BorrowedMessage<'_>) -> Self {
+        // SAFETY: the binding's message owns a valid native one, without an error, for as long as it lives.
+        Self { message: unsafe { &*message.ptr() } }
+    }
+
     /// Topic name.
     pub fn topic(&self) -> &'q str {
         // SAFETY: a delivered message has a topic, which lives as long as the message; its name is a C string.

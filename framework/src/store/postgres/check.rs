@@ -10,6 +10,12 @@ use super::storage::storage;
 use crate::error::Failure;
 use crate::store::operate::Preflight;
 
+/// Who we are to the server, and by which connection.
+const SESSION: &str = "
+    SELECT current_user::text,
+           CASE WHEN s.ssl THEN s.version WHEN inet_client_addr() IS NULL THEN 'local socket' ELSE 'not encrypted' END
+    FROM (SELECT bool_or(ssl) AS ssl, max(version) AS version FROM pg_stat_ssl WHERE pid = pg_backend_pid()) AS s";
+
 /// Our tables and what we do with them.
 const NEEDED: [(&str, &[&str]); 4] = [
     ("oncesink_topics", &["SELECT", "INSERT", "UPDATE"]),
@@ -26,11 +32,12 @@ impl Postgres {
     pub async fn preflight(&self) -> Result<Preflight, Failure> {
         let mut control = self.control().await?;
         let names = control.names();
-        let role: String = sqlx::query_scalar("SELECT current_user::text").fetch_one(control.sql()).await?;
+        let (role, encryption): (String, String) = sqlx::query_as(SESSION).fetch_one(control.sql()).await?;
         let mut found = Preflight {
             server_version: control.version().to_owned(),
             offsets: names.display(),
             role: Some(role),
+            encryption: Some(encryption),
             problems: Vec::new(),
         };
         match migrate::present(&mut control).await?.problem(&found.offsets) {

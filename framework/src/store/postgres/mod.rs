@@ -9,6 +9,7 @@ mod names;
 mod url;
 pub use url::check_url;
 
+mod encryption;
 mod session;
 pub use session::{Session, SessionId};
 

@@ -62,7 +62,7 @@ async fn insert_topic(control: &mut Control, identity: &Identity, starts: &Start
     Ok(inserted.rows_affected() == 1)
 }
 
-/// Adds rows for partitions beyond the recorded count. A topic with another id than the recorded one is left alone: its claim is refused.
+/// Adds rows for partitions beyond the recorded count. A topic with another id than the recorded one, or with none now, is left alone: its claim is refused.
 async fn grow(control: &mut Control, identity: &Identity, starts: &Starts) -> Result<(), Failure> {
     let names = control.names();
     let lock = format!(
@@ -76,7 +76,7 @@ async fn grow(control: &mut Control, identity: &Identity, starts: &Starts) -> Re
         sqlx::query(&lock).bind(&*identity.group).bind(&*starts.topic.name).fetch_one(control.sql()).await?;
     let (known, recorded): (Option<String>, i32) = (row.try_get(0)?, row.try_get(1)?);
     let here = &*starts.topic.id;
-    if known.as_deref().is_some_and(|known| !here.is_empty() && known != here) {
+    if known.as_deref().is_some_and(|known| known != here) {
         return Ok(());
     }
     let new = starts.beginning.get(recorded as usize..).unwrap_or_default();

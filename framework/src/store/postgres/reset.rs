@@ -41,11 +41,11 @@ impl Postgres {
         Ok(moves)
     }
 
-    /// The topic's row takes over the id. Answers its recorded count.
+    /// The topic's row takes over the id, also that there is none. Answers its recorded count.
     async fn retake_topic(&self, control: &mut Control, reset: &Reset<'_>) -> Result<Option<i32>, Failure> {
         let statement = format!(
             "UPDATE {}
-             SET topic_id = COALESCE(NULLIF($3, ''), topic_id)
+             SET topic_id = NULLIF($3, '')
              WHERE consumer_group = $1 AND topic = $2
              RETURNING partition_count",
             control.names().topics
@@ -70,7 +70,7 @@ impl Postgres {
             "INSERT INTO {} AS t (consumer_group, topic, topic_id, partition_count, start_policy)
              VALUES ($1, $2, NULLIF($3, ''), $4, $5)
              ON CONFLICT (consumer_group, topic) DO UPDATE
-             SET topic_id = COALESCE(EXCLUDED.topic_id, t.topic_id),
+             SET topic_id = EXCLUDED.topic_id,
                  partition_count = EXCLUDED.partition_count,
                  start_policy = EXCLUDED.start_policy,
                  resolved_at = CURRENT_TIMESTAMP",
@@ -124,7 +124,7 @@ impl Postgres {
                  owner_epoch = o.owner_epoch + 1,
                  owner_token = EXCLUDED.owner_token,
                  cluster_id = COALESCE(EXCLUDED.cluster_id, o.cluster_id),
-                 topic_id = COALESCE(EXCLUDED.topic_id, o.topic_id),
+                 topic_id = EXCLUDED.topic_id,
                  sink = EXCLUDED.sink,
                  leader_epoch = NULL,
                  record_timestamp = NULL,

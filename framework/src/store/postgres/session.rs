@@ -8,6 +8,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, Executor, PgConnection, Row};
 
 use super::config::Timeouts;
+use super::encryption;
 use super::names::{DEFAULT_OFFSETS, Names, Wanted};
 use crate::error::{Class, Failure};
 
@@ -63,13 +64,16 @@ pub(super) async fn connect(
     };
     let (connection, row) = match tokio::time::timeout(timeouts.connect, introduced).await {
         Ok(Ok(introduced)) => introduced,
-        Ok(Err(error)) => return Err(refused(error).context(&format!("connecting to {place}"))),
+        Ok(Err(error)) => {
+            let failure = refused(error, options).await;
+            return Err(failure.context(&format!("connecting to Postgres at {place}")));
+        }
         Err(_) => {
             let waited = timeouts.connect;
             return Err(Failure::new(
                 Class::Transient,
                 format!(
-                    "connecting to {place}: no answer in {waited:?}. Is this a Postgres server? {CHECK_ADDRESS}"
+                    "connecting to Postgres at {place}: no answer in {waited:?}. Is this a Postgres server? {CHECK_ADDRESS}"
                 ),
             ));
         }
@@ -100,21 +104,30 @@ pub(super) async fn connect(
 
 const CHECK_ADDRESS: &str = "Check host and port in the target's url";
 
-/// What was answered, with the remedy. A server without TLS where TLS is demanded has answered and refused: waiting mends nothing.
-fn refused(error: sqlx::Error) -> Failure {
-    let demanded =
-        matches!(&error, sqlx::Error::Tls(cause) if cause.to_string().contains("does not support TLS"));
+/// What was answered, with the remedy. What TLS fails of, or a file that cannot be used, has answered and refused: waiting mends nothing.
+async fn refused(error: sqlx::Error, options: &PgConnectOptions) -> Failure {
     let unreachable = matches!(&error, sqlx::Error::Io(_));
-    let mut failure = Failure::from(error);
-    if demanded {
-        failure.class = Class::Fatal;
+    if matches!(&error, sqlx::Error::Tls(_) | sqlx::Error::Io(_))
+        && let Some(cause) = encryption::cause(&error, options).await
+    {
+        return Failure::fatal(cause);
     }
+    let mut failure = Failure::from(error);
     let remedy = match failure.sql_state.as_deref() {
+        Some("28P01") if encryption::has_certificate(options) => {
+            "Check the user and the password in the target's url, or its key password; the server may also compare the role with the name in the \
+             certificate of sslcert"
+        }
         Some("28P01") => "Check the user and the password in the target's url, or its key password",
+        Some("28000") if failure.message.contains("no encryption") => {
+            "The server may demand TLS: write sslmode=verify-full into the target's url, or let this user in by its pg_hba.conf"
+        }
+        Some("28000") if failure.message.contains("certificate") => {
+            "Write sslcert and sslkey into the target's url; the name in the certificate must be the role's, or mapped to it by the server"
+        }
         Some("28000") => "Check the user in the target's url, and the server's pg_hba.conf",
         Some("3D000") => "Create it, or name another in the target's url",
         Some("42501") => "GRANT CONNECT ON DATABASE .. TO the role",
-        None if demanded => "Switch TLS on in the server, or write another sslmode into the target's url",
         None if unreachable => CHECK_ADDRESS,
         _ => return failure,
     };

@@ -4,11 +4,13 @@
 //! connection, which is a rollback.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::{Database, SqliteConnection, TransactionManager};
 
 use super::names::Names;
 use super::session::Session;
+use super::turn::{self, Turn};
 use crate::error::Failure;
 
 type Manager = <sqlx::Sqlite as Database>::TransactionManager;
@@ -17,24 +19,26 @@ type Manager = <sqlx::Sqlite as Database>::TransactionManager;
 pub(super) struct Control {
     session: Session,
     names: Arc<Names>,
+    /// Of what writes.
+    turn: Option<Turn>,
 }
 
 impl Control {
-    /// Takes the write lock, waiting for it as long as the session does.
-    pub(super) async fn writing(session: Session, names: Arc<Names>) -> Result<Self, Failure> {
-        Self::begin(session, names, "BEGIN IMMEDIATE").await
+    /// Takes the write lock, waiting for it.
+    pub(super) async fn writing(
+        mut session: Session,
+        names: Arc<Names>,
+        turn: Turn,
+        patience: Duration,
+    ) -> Result<Self, Failure> {
+        turn::begin(&mut session.connection, "BEGIN IMMEDIATE", patience).await?;
+        Ok(Self { session, names, turn: Some(turn) })
     }
 
     /// One snapshot, which waits for nobody.
-    pub(super) async fn reading(session: Session, names: Arc<Names>) -> Result<Self, Failure> {
-        Self::begin(session, names, "BEGIN DEFERRED").await
-    }
-
-    async fn begin(mut session: Session, names: Arc<Names>, begin: &'static str) -> Result<Self, Failure> {
-        Manager::begin(&mut session.connection, Some(begin.into()))
-            .await
-            .map_err(|error| Failure::from(error).context("begin"))?;
-        Ok(Self { session, names })
+    pub(super) async fn reading(mut session: Session, names: Arc<Names>) -> Result<Self, Failure> {
+        turn::begin(&mut session.connection, "BEGIN DEFERRED", Duration::ZERO).await?;
+        Ok(Self { session, names, turn: None })
     }
 
     pub(super) fn sql(&mut self) -> &mut SqliteConnection {
@@ -50,6 +54,7 @@ impl Control {
         self.session.gate().open();
         let done = Manager::commit(&mut self.session.connection).await;
         self.session.gate().shut();
+        drop(self.turn);
         done?;
         Ok(self.session)
     }

@@ -153,7 +153,7 @@ impl Sqlite {
         }
         self.keep(control.commit().await?);
         let server_version = format!("SQLite {version}");
-        Ok(Preflight { server_version, offsets: names.table.clone(), role: None, problems })
+        Ok(Preflight { server_version, offsets: names.table.clone(), role: None, encryption: None, problems })
     }
 }
 

@@ -12,6 +12,8 @@ mod names;
 mod session;
 pub use session::{Session, SessionId};
 
+mod turn;
+
 mod control;
 mod dead_letters;
 mod lock;
@@ -53,6 +55,7 @@ use self::control::Control;
 use self::lock::ProcessLock;
 use self::names::Names;
 use self::session::Opening;
+use self::turn::Queue;
 use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store, Wanted, bookkeeping};
 use crate::dead_letter::DeadLetter;
 use crate::error::{CommitFailure, Failure};
@@ -76,6 +79,7 @@ pub struct Sqlite {
     who: Arc<str>,
     /// From the first claim on, or what comes before it, until the store is dropped.
     process: OnceLock<Arc<ProcessLock>>,
+    queue: OnceLock<Queue>,
     /// A session for looks, which come every second. Taken out while in use, so that a dropped call drops it too.
     spare: Mutex<Option<Session>>,
     named: Mutex<Option<Instant>>,
@@ -96,6 +100,7 @@ impl Sqlite {
             group: group.into(),
             who: format!("oncesink {group}").into(),
             process: OnceLock::new(),
+            queue: OnceLock::new(),
             spare: Mutex::new(None),
             named: Mutex::new(None),
         })
@@ -126,23 +131,37 @@ impl Sqlite {
         Ok(())
     }
 
-    async fn open(&self, lock: Duration, create: bool) -> Result<Session, Failure> {
-        session::open(&Opening { path: &self.path, lock, create }).await
+    async fn open(&self, lock: Duration, patience: Duration, create: bool) -> Result<Session, Failure> {
+        session::open(&Opening { path: &self.path, lock, patience, create }).await
     }
 
     /// A transaction of our own that writes, on a new session.
     async fn control(&self) -> Result<Control, Failure> {
-        Control::writing(self.open(self.patience, false).await?, Arc::clone(&self.names)).await
+        self.writing(self.patience, false).await
     }
 
     /// The same with more patience for the write lock, for what people order.
     async fn patient(&self) -> Result<Control, Failure> {
-        Control::writing(self.open(VERB_PATIENCE, false).await?, Arc::clone(&self.names)).await
+        self.writing(VERB_PATIENCE, false).await
     }
 
     /// The same, in a file that may not be there yet.
     async fn making(&self) -> Result<Control, Failure> {
-        Control::writing(self.open(MIGRATION_PATIENCE, true).await?, Arc::clone(&self.names)).await
+        self.writing(MIGRATION_PATIENCE, true).await
+    }
+
+    async fn writing(&self, patience: Duration, create: bool) -> Result<Control, Failure> {
+        let session = self.open(turn::ATTEMPT, patience, create).await?;
+        let waiting = async {
+            let turn = turn::wait(self.queue(), Some(patience)).await?;
+            Control::writing(session, Arc::clone(&self.names), turn, patience).await
+        };
+        waiting.await.map_err(|failure| self.held(failure))
+    }
+
+    /// The queue at the write lock; asked for when the file is there.
+    fn queue(&self) -> &Queue {
+        self.queue.get_or_init(|| turn::queue(&self.path))
     }
 
     /// A look of our own: one snapshot, on the spare session if that still answers.
@@ -153,7 +172,8 @@ impl Sqlite {
         {
             return Ok(control);
         }
-        Control::reading(self.open(self.patience, false).await?, Arc::clone(&self.names)).await
+        let session = self.open(self.patience, self.patience, false).await?;
+        Control::reading(session, Arc::clone(&self.names)).await
     }
 
     /// Keeps a session for the next look.
@@ -161,7 +181,21 @@ impl Sqlite {
         *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
     }
 
-    /// Says who holds the write lock, now and then.
+    /// Says of a lock that was not to be had who has it.
+    fn held(&self, mut failure: Failure) -> Failure {
+        if is_busy(&failure) {
+            failure.message = format!("{}: held by {}", failure.message, self.holder());
+        }
+        failure
+    }
+
+    fn holder(&self) -> String {
+        holder::write_lock_holder(&self.path)
+            .or_else(|| lock::holder(&self.path))
+            .unwrap_or_else(|| "an unknown process".to_owned())
+    }
+
+    /// Says who holds the write lock and does not let go, now and then.
     fn name_holder(&self) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if named.is_some_and(|named| named.elapsed() < NAME_AGAIN) {
@@ -169,18 +203,11 @@ impl Sqlite {
         }
         *named = Some(Instant::now());
         drop(named);
-        tracing::warn!("{}", self.held());
-    }
-
-    /// Who holds the write lock, and what helps.
-    fn held(&self) -> String {
-        let path = self.path.display();
-        let holder = holder::write_lock_holder(&self.path)
-            .or_else(|| lock::holder(&self.path))
-            .unwrap_or_else(|| "an unknown process".to_owned());
-        format!(
-            "{path}: {holder} holds the write lock of the file and does not let go; it is waited for. End its transaction, or the process if it hangs"
-        )
+        tracing::warn!(
+            "{}: {} holds the write lock and does not let go; it is waited for. End its transaction, or the process if it hangs",
+            self.path.display(),
+            self.holder()
+        );
     }
 }
 
@@ -191,7 +218,7 @@ impl Store for Sqlite {
     type Tx = Tx;
 
     async fn connect(&self) -> Result<Session, Failure> {
-        self.open(self.patience, false).await
+        self.open(turn::ATTEMPT, self.patience, false).await
     }
 
     async fn verify(&self) -> Result<String, Failure> {
@@ -240,7 +267,9 @@ impl Store for Sqlite {
     }
 
     async fn begin(&self, session: Session) -> Result<Tx, Failure> {
-        tx::begin(session, Arc::clone(&self.names)).await
+        let turn = turn::wait(self.queue(), None).await?;
+        let begun = tx::begin(session, Arc::clone(&self.names), turn, self.patience).await;
+        begun.map_err(|failure| self.held(failure))
     }
 
     async fn advance(&self, tx: &mut Tx, steps: &[Step]) -> Result<Vec<bool>, Failure> {

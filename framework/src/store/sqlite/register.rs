@@ -75,7 +75,7 @@ async fn grow(control: &mut Control, identity: &Identity, starts: &Starts) -> Re
         sqlx::query(&find).bind(&*identity.group).bind(&*starts.topic.name).fetch_one(control.sql()).await?;
     let (known, recorded): (Option<String>, i32) = (row.try_get(0)?, row.try_get(1)?);
     let here = &*starts.topic.id;
-    if known.as_deref().is_some_and(|known| !here.is_empty() && known != here) {
+    if known.as_deref().is_some_and(|known| known != here) {
         return Ok(());
     }
     let new = starts.beginning.get(recorded as usize..).unwrap_or_default();

@@ -13,6 +13,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Executor, Row, SqliteConnection};
 
 use super::ffi::Quiet;
+use super::is_busy;
 use crate::error::{Class, Failure};
 
 /// How often a running statement looks whether its caller has gone, in steps of SQLite's virtual machine: some tenths of a millisecond.
@@ -21,7 +22,7 @@ const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 const CHECKPOINT_PAGES: &str = "10000";
 /// Cache of a connection, as SQLite writes kibibytes: 64 MiB.
 const CACHE: &str = "-65536";
-/// While others open the same file, its journal mode cannot be set; SQLite does not wait for that by itself.
+/// Pause before another try while others open, recover or close the file; SQLite does not wait for all of that by itself.
 const MODE_PAUSE: Duration = Duration::from_millis(10);
 
 /// What of a session its driver's thread looks at.
@@ -114,7 +115,10 @@ impl Session {
 /// How a file is opened.
 pub(super) struct Opening<'a> {
     pub(super) path: &'a Path,
+    /// How long SQLite itself waits at each lock.
     pub(super) lock: Duration,
+    /// How long opening may wait for others who open, recover or close the file.
+    pub(super) patience: Duration,
     /// Whether a file that is not there is made.
     pub(super) create: bool,
 }
@@ -139,7 +143,16 @@ pub(super) async fn open(opening: &Opening<'_>) -> Result<Session, Failure> {
         .pragma("cache_size", CACHE)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         .disable_statement_logging();
-    let connection = options.connect().await.map_err(|error| refused(error.into(), path))?;
+    let began = Instant::now();
+    let connection = loop {
+        match options.connect().await.map_err(Failure::from) {
+            Ok(connection) => break connection,
+            Err(failure) if is_busy(&failure) && began.elapsed() < opening.patience => {
+                tokio::time::sleep(MODE_PAUSE).await;
+            }
+            Err(failure) => return Err(refused(failure, path)),
+        }
+    };
     let gate = Arc::new(Gate::default());
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut session = Session { ending: Ending(Arc::clone(&gate)), number, connection };
@@ -163,8 +176,7 @@ async fn log_ahead(connection: &mut SqliteConnection, opening: &Opening<'_>) -> 
             Ok(row) => break row.try_get(0)?,
             Err(error) => {
                 let failure = Failure::from(error);
-                let busy = failure.sql_state.as_deref().is_some_and(|state| state.starts_with("SQLITE_BUSY"));
-                if !busy || began.elapsed() > opening.lock {
+                if !is_busy(&failure) || began.elapsed() >= opening.patience {
                     return Err(refused(failure, path));
                 }
                 tokio::time::sleep(MODE_PAUSE).await;

@@ -4,15 +4,17 @@
 //! only from [`commit`], only for a transaction that the guard has seen.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
-use sqlx::{Database, Executor, SqliteConnection, TransactionManager};
+use sqlx::{Connection, Database, Executor, SqliteConnection, TransactionManager};
 use uuid::Uuid;
 
 use super::ffi::Quiet;
 use super::names::Names;
 use super::places::{in_order, list};
 use super::session::{Session, SessionId};
+use super::turn::{self, Turn};
 use super::{NOW, is_busy};
 use crate::error::{Class, CommitFailure, DataError, Failure, Reason};
 use crate::store::Step;
@@ -24,6 +26,7 @@ pub struct Tx {
     session: Session,
     pub(super) names: Arc<Names>,
     savepoint: String,
+    _turn: Turn,
 }
 
 impl Tx {
@@ -46,20 +49,25 @@ impl Tx {
         Ok(Quiet::of(self.sql()).await?.variable_limit())
     }
 
-    fn depth(&self) -> usize {
-        Manager::get_transaction_depth(&self.session.connection)
+    /// Whether no transaction of the connector's own is open inside this one. The driver rolls back a dropped one later, on its thread, which is waited for.
+    async fn is_outermost(&mut self) -> bool {
+        let connection = &mut self.session.connection;
+        connection.ping().await.is_ok() && Manager::get_transaction_depth(connection) == 1
     }
 }
 
 /// Begins with the write lock in hand, and a savepoint whose name nobody can guess, by which the guard knows this transaction again.
-pub(super) async fn begin(mut session: Session, names: Arc<Names>) -> Result<Tx, Failure> {
+pub(super) async fn begin(
+    mut session: Session,
+    names: Arc<Names>,
+    turn: Turn,
+    patience: Duration,
+) -> Result<Tx, Failure> {
     let savepoint = format!("oncesink_{}", Uuid::new_v4().simple());
     session.gate().shut();
     let begin = format!("BEGIN IMMEDIATE; SAVEPOINT {savepoint}");
-    Manager::begin(&mut session.connection, Some(begin.into()))
-        .await
-        .map_err(|error| Failure::from(error).context("begin"))?;
-    Ok(Tx { session, names, savepoint })
+    turn::begin(&mut session.connection, &begin, patience).await?;
+    Ok(Tx { session, names, savepoint, _turn: turn })
 }
 
 /// Moves all offsets in one statement, each where the row is mine and stands at the offset expected.
@@ -109,7 +117,7 @@ pub(super) async fn advance(tx: &mut Tx, group: &str, steps: &[Step]) -> Result<
 
 /// Proves that this is still the transaction that [`begin`] opened, and that no deferred foreign key is owed.
 pub(super) async fn guard(tx: &mut Tx) -> Result<(), Failure> {
-    if tx.depth() != 1 {
+    if !tx.is_outermost().await {
         return Err(left_open());
     }
     let release = format!("RELEASE SAVEPOINT {}", tx.savepoint);
@@ -133,7 +141,7 @@ pub(super) async fn guard(tx: &mut Tx) -> Result<(), Failure> {
 
 /// Sends COMMIT, once. An error that leaves the transaction open is a verdict, once it is rolled back; everything else is in doubt.
 pub(super) async fn commit(mut tx: Tx) -> Result<Session, CommitFailure> {
-    if tx.depth() != 1 {
+    if !tx.is_outermost().await {
         return Err(CommitFailure::InDoubt(left_open()));
     }
     tx.session.gate().open();
@@ -163,7 +171,7 @@ async fn undone(tx: &mut Tx) -> bool {
 
 /// Rolls back. The session is given back only if the transaction was still the one that we opened.
 pub(super) async fn rollback(mut tx: Tx) -> Option<Session> {
-    if tx.depth() != 1 || !Quiet::of(tx.sql()).await.ok()?.in_transaction() {
+    if !tx.is_outermost().await || !Quiet::of(tx.sql()).await.ok()?.in_transaction() {
         return None;
     }
     Manager::rollback(tx.sql()).await.ok()?;
@@ -172,4 +180,39 @@ pub(super) async fn rollback(mut tx: Tx) -> Option<Session> {
 
 fn left_open() -> Failure {
     Failure::fatal("the connector left a transaction of its own open inside ours")
+}
+
+#[cfg(test)]
+mod tests {
+    use oncesink_test_support::sqlite::File;
+
+    use super::*;
+    use crate::store::sqlite::session::{Opening, open};
+
+    #[tokio::test]
+    async fn a_commit_answered_busy_is_still_open_and_its_rollback_is_a_verdict() {
+        let file = File::new("commit_busy");
+        file.execute("CREATE TABLE rows (n bigint)").await;
+        let path = file.path();
+        let patience = Duration::from_millis(100);
+        let opening = Opening { path: &path, lock: patience, patience, create: false };
+        let mut session = open(&opening).await.unwrap();
+        // In the mode that every session sets, a reader is never in the way of a COMMIT; with a rollback journal it is.
+        session.gate().open();
+        session.connection.execute("PRAGMA journal_mode = DELETE").await.unwrap();
+        let names = Arc::new(Names::parse(None).unwrap());
+        let turn = turn::wait(&turn::queue(&path), None).await.unwrap();
+        let mut tx = begin(session, names, turn, patience).await.unwrap();
+        tx.sql().execute("INSERT INTO rows VALUES (1)").await.unwrap();
+        let mut reader = file.connection().await;
+        reader.execute("BEGIN; SELECT * FROM rows").await.unwrap();
+
+        let failure = match commit(tx).await {
+            Err(CommitFailure::RolledBack(failure)) => failure,
+            other => panic!("no verdict: {:?}", other.err()),
+        };
+        assert_eq!((failure.class, failure.sql_state.as_deref()), (Class::Transient, Some("SQLITE_BUSY")));
+        reader.execute("COMMIT").await.unwrap();
+        assert_eq!(file.count("rows").await, 0);
+    }
 }

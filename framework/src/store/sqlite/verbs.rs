@@ -117,7 +117,7 @@ impl Sqlite {
     async fn retake_topic(&self, control: &mut Control, reset: &Reset<'_>) -> Result<Option<i32>, Failure> {
         let statement = format!(
             "UPDATE {}
-             SET topic_id = COALESCE(NULLIF(?3, ''), topic_id)
+             SET topic_id = NULLIF(?3, '')
              WHERE consumer_group = ?1 AND topic = ?2
              RETURNING partition_count",
             control.names().topics
@@ -142,7 +142,7 @@ impl Sqlite {
             "INSERT INTO {} AS t (consumer_group, topic, topic_id, partition_count, start_policy)
              VALUES (?1, ?2, NULLIF(?3, ''), ?4, ?5)
              ON CONFLICT (consumer_group, topic) DO UPDATE
-             SET topic_id = COALESCE(excluded.topic_id, t.topic_id),
+             SET topic_id = excluded.topic_id,
                  partition_count = excluded.partition_count,
                  start_policy = excluded.start_policy,
                  resolved_at = {NOW}",
@@ -195,7 +195,7 @@ impl Sqlite {
                  owner_epoch = o.owner_epoch + 1,
                  owner_token = excluded.owner_token,
                  cluster_id = COALESCE(excluded.cluster_id, o.cluster_id),
-                 topic_id = COALESCE(excluded.topic_id, o.topic_id),
+                 topic_id = excluded.topic_id,
                  sink = excluded.sink,
                  leader_epoch = NULL,
                  record_timestamp = NULL,

@@ -24,7 +24,8 @@ impl<S: Store> Supervisor<S> {
             Seen::Absent(absent) => absent.into_iter().for_each(|(place, known)| self.no_row(&place, known)),
             Seen::Topics(topics) => {
                 for topic in topics {
-                    if let TopicState::Exists { id, .. } = topic.state {
+                    // An id that is not told for once says nothing.
+                    if let TopicState::Exists { id: Some(id), .. } = topic.state {
                         self.topic_is(&topic.name, &id);
                     }
                 }
@@ -60,7 +61,12 @@ impl<S: Store> Supervisor<S> {
 
     /// A topic's id differs from the one that was claimed: it was created again, and none of its offsets means what is stored.
     pub(super) fn topic_is(&mut self, name: &Arc<str>, id: &str) {
-        let Some(known) = self.topic_ids.get(name) else { return };
+        let Some(known) = self.topic_ids.get_mut(name) else { return };
+        let Some(known) = known else {
+            // Brokers that were upgraded. The next claim stores it.
+            *known = Some(id.to_owned());
+            return;
+        };
         if known == id {
             return;
         }

@@ -139,16 +139,17 @@ impl<S: Store, K: Sink<S>> Lane<S, K> {
         }
     }
 
-    /// One line when trouble of a kind begins, none per attempt.
+    /// One line when trouble of a kind begins, none per attempt. A refusal, which a person must mend, is a kind of its own.
     pub(super) fn ill(&mut self, failure: &Failure) {
-        if self.trouble.is_none_or(|(class, _)| class != failure.class) {
+        let kind = (failure.class, failure.refused);
+        if self.trouble.is_none_or(|(known, _)| known != kind) {
             tracing::warn!(class = failure.class.label(), "{failure}; rolled back, trying again");
-            self.trouble = Some((failure.class, Instant::now()));
+            self.trouble = Some((kind, Instant::now()));
         }
     }
 
     pub(super) fn well(&mut self) {
-        if let Some((class, since)) = self.trouble.take() {
+        if let Some(((class, _), since)) = self.trouble.take() {
             tracing::info!(
                 class = class.label(),
                 "committing again after {:.1} s",

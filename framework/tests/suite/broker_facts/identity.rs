@@ -61,7 +61,7 @@ async fn rule_77_a_topic_made_again_has_another_id_and_a_missing_one_is_told_apa
     let names: [Arc<str>; 2] = [topic.as_str().into(), unique("missing").into()];
     let facts = monitor.topics(&names).await.expect("an answer");
     assert_eq!((&facts[0].name, &facts[1].name), (&names[0], &names[1]));
-    assert_eq!(facts[0].state, TopicState::Exists { id: kafka.topic_id(&topic).await, partitions: 3 });
+    assert_eq!(facts[0].state, TopicState::Exists { id: Some(kafka.topic_id(&topic).await), partitions: 3 });
     assert_eq!(facts[1].state, TopicState::Unknown);
 
     kafka.delete_topic(&topic).await;

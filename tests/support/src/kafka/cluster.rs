@@ -16,13 +16,14 @@ use crate::workdir::Workdir;
 pub struct KafkaOptions {
     brokers: u16,
     heap_mb: u32,
+    listeners: Vec<(String, u16)>,
     overrides: Vec<(String, String)>,
 }
 
 impl KafkaOptions {
     /// One broker, every replication factor 1.
     pub fn one() -> Self {
-        Self { brokers: 1, heap_mb: 96, overrides: Vec::new() }
+        Self { brokers: 1, heap_mb: 96, listeners: Vec::new(), overrides: Vec::new() }
     }
 
     /// Three brokers, every replication factor 3, two replicas in sync demanded.
@@ -33,6 +34,12 @@ impl KafkaOptions {
     /// A line of `server.properties` for every broker; the last one for a key wins.
     pub fn set(mut self, key: &str, value: &str) -> Self {
         self.overrides.push((key.into(), value.into()));
+        self
+    }
+
+    /// One more listener, advertised as `localhost`, for a cluster of one broker; its protocol and keys come by [`set`](Self::set).
+    pub fn listener(mut self, name: &str, port: u16) -> Self {
+        self.listeners.push((name.into(), port));
         self
     }
 
@@ -149,10 +156,8 @@ fn properties(
     let mut properties: Vec<(String, String)> = vec![
         ("node.id".into(), id.to_string()),
         ("process.roles".into(), "broker,controller".into()),
-        (
-            "listeners".into(),
-            format!("PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"),
-        ),
+        ("listeners".into(), listeners(options, "127.0.0.1", port, Some(controller_port))),
+        ("advertised.listeners".into(), listeners(options, "localhost", port, None)),
         ("controller.quorum.voters".into(), voters.join(",")),
         ("min.insync.replicas".into(), in_sync.clone()),
         ("transaction.state.log.min.isr".into(), in_sync.clone()),
@@ -167,6 +172,14 @@ fn properties(
         properties.push((key.clone(), value.clone()));
     }
     properties
+}
+
+/// The plain listener, always by number, then further ones on a host, then the controller's.
+fn listeners(options: &KafkaOptions, host: &str, port: u16, controller: Option<u16>) -> String {
+    let mut all = vec![format!("PLAINTEXT://127.0.0.1:{port}")];
+    all.extend(options.listeners.iter().map(|(name, port)| format!("{name}://{host}:{port}")));
+    all.extend(controller.map(|port| format!("CONTROLLER://127.0.0.1:{port}")));
+    all.join(",")
 }
 
 /// Every line makes a start, a first group, a rebalance or a loss quicker, or the broker smaller.

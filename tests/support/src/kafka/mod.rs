@@ -5,6 +5,8 @@ mod client;
 mod cluster;
 mod install;
 mod produce;
+mod scram;
+mod secured;
 mod topic_id;
 mod transaction;
 
@@ -13,4 +15,5 @@ pub use client::{Kafka, Watermarks};
 pub use cluster::{KafkaCluster, KafkaOptions};
 pub use install::installed_version;
 pub use produce::Record;
+pub use secured::SecuredKafka;
 pub use transaction::Transaction;

@@ -2,10 +2,12 @@
 
 mod guard;
 mod schema;
+mod secured;
 mod server;
 mod url;
 
 pub use schema::Schema;
+pub use secured::SecuredPostgres;
 pub use server::PostgresServer;
 pub use url::with_address;
 

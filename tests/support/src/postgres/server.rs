@@ -57,7 +57,7 @@ impl PostgresServer {
         Self::launch(Vec::new())
     }
 
-    fn launch(settings: Vec<(String, String)>) -> Self {
+    pub(super) fn launch(settings: Vec<(String, String)>) -> Self {
         let folder = Workdir::new("postgres");
         lay_out(&folder);
         let port = ports::free();
@@ -94,6 +94,11 @@ impl PostgresServer {
     /// SIGCONT for the postmaster.
     pub fn thaw(&self) {
         self.signal(Signal::SIGCONT);
+    }
+
+    /// Has the server read its settings, rules and certificates again.
+    pub(super) fn reload(&self) {
+        self.signal(Signal::SIGHUP);
     }
 
     fn signal(&self, signal: Signal) {
@@ -266,7 +271,7 @@ const TUNING: &[(&str, &str)] = &[
 ];
 
 /// The account that the server runs under; none when this process is unprivileged already.
-fn account() -> Option<User> {
+pub(super) fn account() -> Option<User> {
     geteuid().is_root().then(|| {
         let by_name = |name| User::from_name(name).expect("reading the accounts");
         by_name("postgres").or_else(|| by_name("nobody")).expect("an account that Postgres may run under")

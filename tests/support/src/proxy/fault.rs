@@ -50,6 +50,8 @@ pub enum Cut {
 pub struct Seen {
     /// Sessions that reached the server.
     pub sessions: u64,
+    /// Messages after which a client waits for the server: the trips of its conversations.
+    pub trips: u64,
     /// COMMITs that clients sent.
     pub commits: u64,
     /// COMMITs that were passed on to the server.

@@ -183,6 +183,7 @@ impl Requests<'_> {
             return Ok(ControlFlow::Break(()));
         }
         self.answers().asked += u64::from(wire::asks_for_ready(frame));
+        self.shared.seen().trips += u64::from(wire::waits(frame));
         self.to_server.write_all(frame.bytes()).await?;
         if commits {
             self.shared.seen().commits_forwarded += 1;

@@ -116,6 +116,11 @@ pub(super) fn asks_for_ready(frame: &Frame) -> bool {
     matches!(frame.kind(), b'Q' | b'S' | b'F')
 }
 
+/// Whether the client waits for an answer behind this frame: the end of a request, or of the rows of a COPY.
+pub(super) fn waits(frame: &Frame) -> bool {
+    asks_for_ready(frame) || frame.kind() == b'c'
+}
+
 /// The first words of the statements in a text, in upper case. Good enough for statements without semicolons inside
 /// of strings at their end, which is how COMMIT comes.
 fn verbs(sql: &str) -> impl DoubleEndedIterator<Item = String> {

@@ -188,7 +188,7 @@ fn an_orphan_waits_once_with_everything_that_was_read_and_is_set_aside_afterward
     let again = ClaimNumber(9);
     let fence = fence(2);
     writer.step(Event::HandedOver { place: place(0), claim: again, fence, start: 2, alone: true, waited: 9 });
-    (2..5).for_each(|offset| drop(writer.take(&place(0), offset)));
+    (2..5).for_each(|offset| assert_eq!(writer.take(&place(0), offset), Taken::From(offset)));
     writer.step(Event::Gathered { parts: vec![part(0, 2, 5)] });
     writer.step(both());
     let effects = writer.step(both());
@@ -207,7 +207,7 @@ fn under_policy_stop_an_orphan_waits_by_itself_and_stops_its_partition_afterward
     assert_eq!(gone(&effects), [(0, Gone::Orphan { bad: orphan.clone(), read: 3 })]);
     let (again, fence) = (ClaimNumber(9), fence(2));
     writer.step(Event::HandedOver { place: place(0), claim: again, fence, start: 2, alone: true, waited: 3 });
-    (2..5).for_each(|offset| drop(writer.take(&place(0), offset)));
+    (2..5).for_each(|offset| assert_eq!(writer.take(&place(0), offset), Taken::From(offset)));
     writer.step(Event::Gathered { parts: vec![part(0, 2, 5)] });
     writer.step(event());
     let effects = writer.step(event());

@@ -1,0 +1,1 @@
+../shared/dead_letters.rs

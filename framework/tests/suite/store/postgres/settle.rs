@@ -1,0 +1,1 @@
+../shared/settle.rs
