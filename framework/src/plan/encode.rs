@@ -265,7 +265,7 @@ impl<T: Table> Encoder<'_, T> {
                     group.null();
                     Ok(())
                 }
-                Some(cell) => encode_cell(mapping, record, index, column, cell, |write| group.value(write)),
+                Some(cell) => group.value(|out| encode_cell(mapping, record, index, column, cell, out)),
             };
             if let Err(bad) = written {
                 group.drop_row();
@@ -331,7 +331,7 @@ fn key_cell<T: Table>(
     let column = mapping.table.columns().get(index);
     match (column, row.cells.get(index).and_then(Option::as_ref)) {
         (Some(column), Some(cell)) if !matches!(cell, RowCell::Null) => {
-            encode_cell(mapping, record, index, column, cell, |write| write(&mut bytes))?;
+            encode_cell(mapping, record, index, column, cell, &mut bytes)?;
             Ok(bytes)
         }
         (_, cell) => Err(Box::new(no_key(mapping, record, index, cell.is_some()))),
@@ -362,14 +362,14 @@ fn no_key<T: Table>(mapping: &Mapping<T>, record: &Record<'_>, column: usize, nu
     mapping.bad(record, reason, message, Some(column))
 }
 
-/// Encodes a value that is not null; `put` is told how.
+/// Appends a value that is not null.
 pub(super) fn encode_cell<T: Table>(
     mapping: &Mapping<T>,
     record: &Record<'_>,
     index: usize,
     column: &Column,
     cell: &RowCell<'_>,
-    put: impl FnOnce(&mut dyn FnMut(&mut Vec<u8>) -> Result<(), value::Fault>) -> Result<(), value::Fault>,
+    out: &mut Vec<u8>,
 ) -> Result<(), Box<BadRecord>> {
     if column.takes == Takes::Unsupported {
         let why = "is of a type that this version does not write";
@@ -381,8 +381,8 @@ pub(super) fn encode_cell<T: Table>(
         RowCell::Null => return Ok(()),
     };
     let Some(form) = mapping.forms.get(index) else { return Ok(()) };
-    put(&mut |out| mapping.table.encode(index, cell, form, out))
-        .map_err(|fault| Box::new(mapping.unfit(record, column, &fault)))
+    let encoded = mapping.table.encode(index, cell, form, out);
+    encoded.map_err(|fault| Box::new(mapping.unfit(record, column, &fault)))
 }
 
 /// A value of one record, for one column.
@@ -447,10 +447,18 @@ impl<'b> RowReader<'b> {
             _ => Key::None,
         };
         self.check_key_fields(mapping).map_err(refused)?;
-        for (index, column) in mapping.table.columns().iter().enumerate() {
+        let sources = mapping.sources.iter().map(Option::as_ref);
+        for (index, (column, source)) in mapping.table.columns().iter().zip(sources).enumerate() {
+            // Most columns are this one, at the price of a look.
+            if let Some(Source::Field(slot)) = source {
+                if let Some(cell) = self.cells.get_mut(index) {
+                    *cell = self.reader.values.get(*slot).copied().flatten().map(RowCell::json);
+                }
+                continue;
+            }
             // A record that deletes is read for its key only: what is wrong with anything else of it is nobody's concern.
             let wanted = payload.is_some() || mapping.key.contains(&index);
-            let source = mapping.sources.get(index).and_then(Option::as_ref).filter(|_| wanted);
+            let source = source.filter(|_| wanted);
             let found = source.map(|source| self.find(source, column, record, payload)).transpose();
             let found = found.map_err(|(reason, message)| {
                 let message = format!("column {}.{}: {message}", mapping.table.display(), column.name);
@@ -547,7 +555,9 @@ impl<'b> RowReader<'b> {
             }
         }
         self.check_twins(mapping, record)?;
-        for (index, column) in mapping.table.columns().iter().enumerate() {
+        let guarded = mapping.guarded.iter().copied();
+        for (index, column) in guarded.filter_map(|index| Some((index, mapping.table.columns().get(index)?)))
+        {
             match self.cells.get(index).and_then(Option::as_ref) {
                 Some(RowCell::Null) if column.not_null => {
                     let why = "is NOT NULL, the field is null";
@@ -575,7 +585,7 @@ impl<'b> RowReader<'b> {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             for (cell, out) in [(cell, &mut key), (&twin, &mut value)] {
                 let mut bytes = Vec::new();
-                encode_cell(mapping, record, *index, column, cell, |write| write(&mut bytes))?;
+                encode_cell(mapping, record, *index, column, cell, &mut bytes)?;
                 append_key(mapping, *index, &bytes, out);
             }
             if twin == RowCell::Null || key != value {

@@ -36,6 +36,8 @@ pub struct Mapping<T> {
     pub(super) reads_key: bool,
     /// Key columns that a field of the value bears the name of, with the field's slot: the two must agree.
     pub(super) twins: Vec<(usize, usize)>,
+    /// Columns that not every row may leave out or set to null.
+    pub(super) guarded: Vec<usize>,
 }
 
 /// What becomes of a field without a column.
@@ -126,6 +128,7 @@ impl<T: Table> Mapping<T> {
             forms: vec![Form { reading: None, zone }; columns],
             reads_key: false,
             twins: Vec::new(),
+            guarded: (0..columns).filter(|index| guarded(&*table, *index)).collect(),
             table,
         };
         mapping.find_sources(config)?;
@@ -330,6 +333,10 @@ impl<T: Table> Mapping<T> {
         bad.sql_state = self.table.sql_state(bad.reason).map(ToOwned::to_owned);
         bad
     }
+}
+
+fn guarded<T: Table>(table: &T, index: usize) -> bool {
+    table.columns().get(index).is_some_and(|column| column.not_null || column.required)
 }
 
 fn column_of<T: Table>(table: &T, what: &str, name: &str) -> Result<usize, String> {

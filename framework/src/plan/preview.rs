@@ -51,7 +51,7 @@ fn shown<T: Table>(
     for (index, column) in mapping.table.columns().iter().enumerate().filter(|(index, _)| wanted(*index)) {
         let Some(cell) = row.cells.get(index).and_then(Option::as_ref) else { continue };
         let mut bytes = Vec::new();
-        encode_cell(mapping, record, index, column, cell, |write| write(&mut bytes))?;
+        encode_cell(mapping, record, index, column, cell, &mut bytes)?;
         let text = match cell {
             RowCell::Null => "null".to_owned(),
             RowCell::Json(raw) => raw.clone().into_owned(),
