@@ -141,6 +141,8 @@ fn delete(rows: &mut Rows, key: &str, reaches: bool) {
 fn put(rows: &mut Rows, mode: Mode, key: &str, cells: Row) {
     match mode {
         Mode::InsertIgnore if rows.contains_key(key) => {}
+        // No row is made by an update; the records behind it were found missing.
+        Mode::Update if !rows.contains_key(key) => {}
         _ => rows.entry(key.to_owned()).or_default().extend(cells),
     }
 }
