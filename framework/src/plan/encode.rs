@@ -230,11 +230,13 @@ impl<T: Table> Encoder<'_, T> {
                 for column in &mapping.key {
                     let encoded = key_cell(mapping, record, row, *column)?;
                     append_key(mapping, *column, &encoded, &mut self.key);
-                    cells.push(encoded);
+                    cells.push((*column, encoded));
                 }
+                // As in every group: in the table's order, whatever the file's.
+                cells.sort_unstable_by_key(|(column, _)| *column);
                 if let Some(fold) = run(self.work, mapping, true).and_then(|work| work.fold.as_mut()) {
                     fold.delete(&self.key, self.part, self.counts, |group| {
-                        cells.iter().for_each(|cell| group.cell(Some(cell)));
+                        cells.iter().for_each(|(_, cell)| group.cell(Some(cell)));
                     });
                 }
                 Ok(())

@@ -55,7 +55,9 @@ pub(super) struct Fold {
 impl Fold {
     /// Of a table with so many columns, by these key columns.
     pub(super) fn new(columns: usize, key: &[usize], rule: Rule) -> Self {
-        Self { by_key: HashMap::new(), deletes: Group::new(key.to_vec(), 0), columns, rule }
+        let mut key = key.to_vec();
+        key.sort_unstable();
+        Self { by_key: HashMap::new(), deletes: Group::new(key, 0), columns, rule }
     }
 
     /// The last row of its group is one more record of this key; answers whether it may be: a row that must exist and that this batch deletes is not there to
@@ -91,7 +93,7 @@ impl Fold {
         true
     }
 
-    /// A record that deletes this key, whose cells `write` appends.
+    /// A record that deletes this key, whose cells `write` appends in the table's order.
     pub(super) fn delete(
         &mut self,
         key: &[u8],

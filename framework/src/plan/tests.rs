@@ -319,3 +319,12 @@ fn the_outlook_counts_fields_that_go_somewhere() {
     assert_eq!((outlook.known, outlook.way.as_str()), (3, "mode upsert, key (id)"));
     assert_eq!(mappings.outlook("u", &[]), None);
 }
+
+#[test]
+fn a_delete_has_its_key_columns_in_the_tables_order_whatever_the_files() {
+    let keys = r#"{"mode":"upsert","key":["b","id"],"delete":"tombstone"}"#;
+    let planned = changes_of(keys, &[(Some(r#"{"b":2,"id":1}"#), None)]).unwrap();
+    let deletes = planned.targets[0].1.deletes();
+    assert_eq!(deletes.group.columns, [0, 2]);
+    assert_eq!(deletes.cells(0).collect::<Vec<_>>(), [Some(b"1".as_slice()), Some(b"2")]);
+}

@@ -98,9 +98,9 @@ fn values(table: &Table, chosen: Chosen<'_>, columns: &[usize], rows: std::ops::
     Source { from: format!("(VALUES {})", lines.join(", ")), parameters, bytes, prepared: Prepared::Once }
 }
 
-/// Where a column stands in its group. Keys stand in the order of the file, not of the table.
+/// Where a column stands in its group.
 fn nth(chosen: Chosen<'_>, column: usize) -> usize {
-    chosen.group.columns.iter().position(|has| *has == column).unwrap_or(usize::MAX)
+    chosen.group.columns.binary_search(&column).unwrap_or(usize::MAX)
 }
 
 /// A one-dimensional array in the wire form of `array_send`: dimensions, whether NULLs occur, element type, length, lower bound, elements.
