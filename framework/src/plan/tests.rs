@@ -168,7 +168,7 @@ fn one_by_one(steps: &[Step], mode: Mode, reaches: bool, rows: &mut Rows) -> Pla
     bad
 }
 
-/// What a connector does with changes; answers the records whose rows are missing.
+/// What a connector does with changes. It ends where rows are missing, before it changes any, and answers their records.
 fn apply(changes: &Changes, mode: Mode, reaches: bool, rows: &mut Rows) -> Places {
     let key_at = |chosen: &Chosen<'_>, nth: usize| {
         let at = chosen.group.columns.binary_search(&ID).unwrap();
@@ -179,11 +179,17 @@ fn apply(changes: &Changes, mode: Mode, reaches: bool, rows: &mut Rows) -> Place
         let of = |nth: usize| chosen.sources[nth].iter().map(|at| (at.part, at.offset));
         (0..chosen.sources.len()).filter(lacks).flat_map(of).collect()
     };
-    let mut bad = missing(rows, &changes.changed_before_deletes());
+    let bad = missing(rows, &changes.changed_before_deletes());
+    if !bad.is_empty() {
+        return bad;
+    }
     let deletes = changes.deletes();
     (0..deletes.len()).for_each(|nth| delete(rows, &key_at(&deletes, nth), reaches));
+    let bad: Places = changes.groups().flat_map(|chosen| missing(rows, &chosen)).collect();
+    if !bad.is_empty() {
+        return bad;
+    }
     for chosen in changes.groups() {
-        bad.append(&mut missing(rows, &chosen));
         for nth in 0..chosen.len() {
             let text = |cell: Option<&[u8]>| cell.map(|cell| String::from_utf8(cell.to_vec()).unwrap());
             let cells = chosen.group.columns.iter().copied().zip(chosen.cells(nth).map(text));
@@ -224,8 +230,9 @@ fn folded(steps: &[Step], mode: Mode, reaches: bool, before: &Rows) -> (Rows, Pl
         let missing: Places = planned
             .targets
             .iter()
-            .flat_map(|(_, changes)| apply(changes, mode, reaches, &mut rows))
-            .collect();
+            .map(|(_, changes)| apply(changes, mode, reaches, &mut rows))
+            .find(|missing| !missing.is_empty())
+            .unwrap_or_default();
         if missing.is_empty() {
             return (rows, bad);
         }
