@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::child::{Child, Ended};
-use super::file::{CONFIGURATION, DATABASE, Files, LOG, NAIVE_DATABASE};
+use super::file::{CONFIGURATION, DATABASE, Files, LOG, NAIVE_DATABASE, SESSION_MS};
 use super::plan::{INSIDE_MIN, Killed, Plan};
 use super::progress::Bar;
 use super::tables::Look;
@@ -20,6 +20,10 @@ const AIM_MAX: Duration = Duration::from_secs(5);
 const AIM_PAUSE: Duration = Duration::from_micros(700);
 /// So long without a row is no progress any more; ten times what a start was seen to take on a busy machine.
 const STUCK: Duration = Duration::from_secs(30);
+
+/// So long after a kill the mock's group has surely forgotten the dead member: its session, the second between two of the mock's looks, and some more. The mock names
+/// members by addresses in its memory, which recur, and two members of one name crash librdkafka; no broker has two such.
+const FORGOTTEN: Duration = Duration::from_millis(SESSION_MS as u64 + 1_000 + 300);
 
 /// One side.
 pub(super) struct Side<'a> {
@@ -65,13 +69,15 @@ impl<'a> Side<'a> {
             if let Came::ToTheEnd = self.wait(&mut child, &mut look, began, target, bar)? {
                 return Ok(killed);
             }
-            let must = !self.shows_duplicates && plan.must_be_inside(killed);
+            let must = !self.shows_duplicates && Plan::must_be_inside(killed);
             let inside = aim(&mut child, &mut look, must);
             if child.kill() {
                 killed.kills += 1;
                 killed.inside += u32::from(inside);
                 bar.killed(killed);
             }
+            drop(look);
+            std::thread::sleep(FORGOTTEN);
         }
     }
 

@@ -1,6 +1,9 @@
 //! A Kafka cluster inside this process, for demonstrations, examples and tests: librdkafka's mock, which any process on this machine reaches over loopback.
 //!
 //! It lives as long as its value and keeps what it was given in memory: 5 MB a partition, the oldest batch goes first.
+//! A process that was killed must be forgotten by its group, which takes its session and up to a second, before another one joins: members are named by addresses in
+//! memory, which recur, and two of one name crash librdkafka's assignor.
+//!
 //! Must not be relied on for what it does not have: transactions, timestamps, deletion and growth of topics, errors of disks.
 
 use std::fmt;
