@@ -8,7 +8,7 @@ use crate::fixture::{Fixture, batch, failure, part};
 async fn unfit_tables_are_refused_by_name() {
     let fixture = Fixture::new(
         "unfit",
-        r#"CREATE TABLE "Orders" (n integer);
+        r#"CREATE TABLE "Lonely_Orders" (n integer);
            CREATE VIEW a_view AS SELECT 1 AS n;
            CREATE MATERIALIZED VIEW a_matview AS SELECT 1 AS n;
            CREATE UNLOGGED TABLE unlogged (n integer);
@@ -26,7 +26,7 @@ async fn unfit_tables_are_refused_by_name() {
             "nowhere",
             r#"Create it, or name another in [sinks.<name>.table] table = "schema.table""#.to_owned(),
         ),
-        ("orders", format!(r#"there is {schema}."Orders": names are compared exactly"#)),
+        ("lonely_orders", format!(r#"there is {schema}."Lonely_Orders": names are compared exactly"#)),
         ("a_view", "is a view; name the table behind it".to_owned()),
         ("a_matview", "is a materialized view".to_owned()),
         (
