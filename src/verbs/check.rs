@@ -218,7 +218,12 @@ async fn database(
     let offsets = preflight.offsets.clone();
     let verdict = match preflight.problems.as_slice() {
         [] => Ok(format!("group {}{}", sink.group, stopped(context, sink).await)),
-        problems => Err(problems.join("; ")),
+        problems => {
+            // The table's name stands in front already.
+            let named = format!("{offsets}: ");
+            let told = problems.iter().map(|problem| problem.strip_prefix(&named).unwrap_or(problem));
+            Err(told.collect::<Vec<_>>().join("; "))
+        }
     };
     let promised = promised.filter(|_| verdict.is_ok());
     findings.checks.push(Finding::new("offsets", offsets.clone(), verdict));

@@ -1,12 +1,14 @@
 //! The README's pipeline, run as it is written.
 
+mod session;
+
 use oncesink_test_support::Servers;
 use oncesink_test_support::kafka::Record;
 use oncesink_test_support::process::Launch;
 
 use crate::rig::PATIENCE;
 
-const README: &str = include_str!("../../README.md");
+const README: &str = include_str!("../../../README.md");
 
 /// The first fenced block of a language, without its fence.
 fn block(language: &str) -> &'static str {
@@ -66,9 +68,30 @@ async fn the_pipeline_works_as_written() {
         .await;
     assert_eq!(rows, ["A-1|19.90|2026-11-30 12:00:00"]);
     assert_eq!(schema.count(&topic).await, 2);
-    let offsets = README
-        .lines()
-        .find(|line| line.starts_with("SELECT topic, partition_id, last_offset"))
-        .expect("the look");
-    assert_eq!(schema.rows(offsets).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_configuration_in_it_is_one() {
+    let folder = std::env::temp_dir().join(oncesink_test_support::unique("readme"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for file in ["kafka", "db", "ca.pem", "app.pem", "app.key"] {
+        std::fs::write(folder.join(file), "x").expect("a file");
+    }
+    let here = folder.display().to_string();
+    let blocks: Vec<String> = README
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or_default())
+        .map(|block| block.replace("/run/secrets", &here).replace("/etc/oncesink", &here))
+        .collect();
+    assert_eq!(blocks.len(), 3);
+    for block in blocks {
+        // What is no sink yet gets the rest from the first block.
+        let topics = if block.contains("topics") { "" } else { "\n[sinks.orders]\ntopics = [\"orders\"]\n" };
+        let launch =
+            Launch::new(env!("CARGO_BIN_EXE_oncesink")).file("oncesink.toml", &format!("{block}{topics}"));
+        let (code, lines) = launch.args(["config", "--resolved"]).run(PATIENCE).await;
+        assert_eq!(code, 0, "{block}: {lines:?}");
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder");
 }
