@@ -10,8 +10,15 @@ use crate::rig::row;
 const KILLS: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kill_9_while_rows_flow_into_a_file_on_sqlite() {
+async fn c003_rows_flow_into_a_file_and_triggers_fire_once_through_kills_on_sqlite() {
     let mut rig = Rig::new("kill9", 3).await;
+    rig.file
+        .execute(&format!(
+            "CREATE TABLE audit (seq INTEGER);
+             CREATE TRIGGER audited AFTER INSERT ON \"{}\" BEGIN INSERT INTO audit VALUES (NEW.seq); END",
+            rig.topic
+        ))
+        .await;
     // A bearer of the same name has its partitions back at once, so that there is time for many kills.
     rig.kafka_lines = "group.instance.id = \"one\"".to_owned();
     rig.sink_lines = "batch = { rows = 100 }".to_owned();
@@ -33,6 +40,7 @@ async fn kill_9_while_rows_flow_into_a_file_on_sqlite() {
     assert!(inside >= KILLS / 2, "only {inside} kills were inside a transaction");
     rig.verb("run --until-end").await.done();
     rig.each_once().await;
+    assert_eq!(rig.file.count("audit").await, rig.count().await, "one line of the audit for each record");
 }
 
 /// A bad record is kept once, and the good ones around it are there once, whatever is killed meanwhile.

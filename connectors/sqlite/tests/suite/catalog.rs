@@ -83,7 +83,7 @@ async fn rows_without_any_field_are_rows_of_defaults_in_every_mode_on_sqlite() {
 }
 
 #[tokio::test]
-async fn a_table_that_was_altered_is_noticed_before_a_row_is_written_on_sqlite() {
+async fn c079_a_table_that_was_altered_is_noticed_before_a_row_is_written_on_sqlite() {
     for (change, stale) in [
         ("ALTER TABLE t ADD COLUMN c INTEGER", true),
         ("ALTER TABLE t RENAME COLUMN n TO m", true),
