@@ -142,6 +142,14 @@ impl Contender {
         self.integers(&sql).await
     }
 
+    /// Whether the successors of a frozen owner wait for the rows of its open transaction: where rows have a key, a control does, since nothing fences the old
+    /// session; what it does once that is woken up shows the harm all the same.
+    pub(crate) async fn wait_for_frozen_rows(&self) -> bool {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE wait_event = 'transactionid' AND state = 'active' AND query LIKE 'INSERT INTO orders%'";
+        self.mode == Mode::Upsert && self.kind != Kind::Oncesink && self.integer(waiting).await > 0
+    }
+
     /// The next place in every partition, by the rows that are there.
     pub(crate) async fn written(&self) -> Vec<i64> {
         let sql = "SELECT COALESCE(max(seq) + 1, 0) FROM generate_series(0, 5) AS p (id)

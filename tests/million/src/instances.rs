@@ -151,7 +151,8 @@ impl<'a> Crew<'a> {
             let now = self.contender.written().await;
             let moved =
                 places.iter().all(|place| now[*place as usize] >= before[*place as usize] + TAKEN_OVER);
-            moved && self.contender.owned_by(pid).await.is_empty()
+            (moved || self.contender.wait_for_frozen_rows().await)
+                && self.contender.owned_by(pid).await.is_empty()
         };
         self.until("others have a frozen instance's partitions", taken_over).await;
         self.running[index].process.thaw();
