@@ -16,6 +16,7 @@ mod mapping;
 mod names;
 pub use mapping::Mapping;
 mod reader;
+mod row;
 mod rows;
 pub use rows::{Cells, Group, Groups, RowAt};
 mod fold;

@@ -1,8 +1,8 @@
 //! What a record would become, for people who look before they run.
 
 use super::column::Table;
-use super::encode::{RowCell, RowReader, encode_cell};
 use super::mapping::{Mapping, Tombstones};
+use super::row::{RowCell, RowReader, encode_cell};
 use crate::error::{BadRecord, Reason};
 use crate::record::Record;
 
