@@ -298,6 +298,23 @@ mod tests {
         );
     }
 
+    /// What the reference says in comments, since sinks of other people have no such keys.
+    #[test]
+    fn the_reference_lists_every_key_with_its_default() {
+        let listed: Vec<&str> = crate::config::REFERENCE
+            .lines()
+            .skip_while(|line| !line.starts_with("# [sinks.example.table]"))
+            .filter_map(|line| line.strip_prefix("# ")?.split([' ', '=', '.']).next())
+            .filter(|key| !key.is_empty() && !key.starts_with('['))
+            .collect();
+        let mut expected =
+            vec!["table", "mode", "key", "key_from", "delete", "unknown_fields", "by_name", "zone"];
+        expected.extend(["columns"; 3]);
+        assert_eq!(listed, expected);
+        let error = table(r#"{"tabel":""}"#).unwrap_err();
+        assert!(expected.iter().all(|key| error.contains(&format!("`{key}`"))), "{error}");
+    }
+
     #[test]
     fn words_are_read() {
         let config = table(
