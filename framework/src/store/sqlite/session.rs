@@ -1,10 +1,11 @@
-//! A connection to the file, and what keeps it honest: no COMMIT but ours, no second file, no statement that outlives its caller.
+//! A connection to the file, and what keeps it honest: no COMMIT but ours, no second file, none that has left its path, no statement that outlives its caller.
 //!
 //! Invariant: a transaction commits only while its gate is open, and only [`super::tx::commit`] and [`super::control::Control`] open it. Dropping a session
 //! closes its connection; the driver's thread ends the statement under way, and the file is rolled back.
 
 use std::fmt;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -87,10 +88,27 @@ impl fmt::Debug for SessionId {
     }
 }
 
+/// A file as the system knows it: what stays the same when it is moved, and changes when another takes its path.
+#[derive(Debug, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Of the file at this path; none without one.
+    fn at(path: &Path) -> Option<Self> {
+        let found = std::fs::metadata(path).ok()?;
+        Some(Self { device: found.dev(), inode: found.ino() })
+    }
+}
+
 /// A connection between transactions.
 pub struct Session {
     ending: Ending,
     number: u64,
+    path: PathBuf,
+    file: Option<FileId>,
     pub(super) connection: SqliteConnection,
 }
 
@@ -102,6 +120,20 @@ impl Session {
 
     pub(super) fn gate(&self) -> &Gate {
         &self.ending.0
+    }
+
+    /// Refuses a connection whose file is not the one at its path any more. SQLite itself does not look: into a file that was deleted, or replaced by a backup
+    /// or a compacted copy, it goes on to commit what nobody will ever read.
+    pub(super) fn stays_in_place(&self) -> Result<(), Failure> {
+        if FileId::at(&self.path) == self.file {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: the file was deleted, moved or replaced while it was open; going on with the one at this path. Stop the sink before a file is exchanged, \
+             together with its -wal and -shm",
+            self.path.display()
+        );
+        Err(Failure::new(Class::Transient, message))
     }
 
     /// Closes, and waits until the connection's thread has let go of the file.
@@ -145,6 +177,8 @@ pub(super) async fn open(opening: &Opening<'_>) -> Result<Session, Failure> {
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         .disable_statement_logging();
     let began = Instant::now();
+    // Before the file is opened: one that is exchanged in between is found to be another, not taken for the one that was opened.
+    let found = FileId::at(path);
     let connection = loop {
         match options.connect().await.map_err(Failure::from) {
             Ok(connection) => break connection,
@@ -156,7 +190,9 @@ pub(super) async fn open(opening: &Opening<'_>) -> Result<Session, Failure> {
     };
     let gate = Arc::new(Gate::default());
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let mut session = Session { ending: Ending(Arc::clone(&gate)), number, connection };
+    let file = found.or_else(|| FileId::at(path));
+    let mut session =
+        Session { ending: Ending(Arc::clone(&gate)), number, path: path.to_owned(), file, connection };
     log_ahead(&mut session.connection, opening).await?;
     let mut quiet = Quiet::of(&mut session.connection).await?;
     quiet.refuse_attach();

@@ -65,6 +65,7 @@ pub(super) async fn begin(
 ) -> Result<Tx, Failure> {
     let savepoint = format!("oncesink_{}", Uuid::new_v4().simple());
     session.gate().shut();
+    session.stays_in_place()?;
     let begin = format!("BEGIN IMMEDIATE; SAVEPOINT {savepoint}");
     turn::begin(&mut session.connection, &begin, patience).await?;
     Ok(Tx { session, names, savepoint, _turn: turn })
@@ -115,8 +116,9 @@ pub(super) async fn advance(tx: &mut Tx, group: &str, steps: &[Step]) -> Result<
     Ok(steps.iter().map(|step| matched.remove(&step.place).is_some()).collect())
 }
 
-/// Proves that this is still the transaction that [`begin`] opened, and that no deferred foreign key is owed.
+/// Proves that this is still the transaction that [`begin`] opened, in the file that is still there, and that no deferred foreign key is owed.
 pub(super) async fn guard(tx: &mut Tx) -> Result<(), Failure> {
+    tx.session.stays_in_place()?;
     if !tx.is_outermost().await {
         return Err(left_open());
     }

@@ -192,3 +192,42 @@ async fn the_connection_is_pinned_and_used_again() {
     assert_eq!(bench.schema.count("rows").await, 3);
     assert_eq!(bench.schema.value::<String>("PRAGMA journal_mode").await, "wal");
 }
+
+/// A file that was deleted, or replaced by a copy, is still open: SQLite would commit into it, and nobody would ever read that.
+#[tokio::test]
+async fn nothing_commits_into_a_file_that_has_left_its_path() {
+    for replaced in [false, true] {
+        let bench = Bench::with_rows("guard_gone", 1).await;
+        let store = bench.store();
+        let fence = bench.claim(&store, 0).await.fence;
+        let copy = bench.schema.path().with_extension("copy");
+        bench.schema.execute(&format!("VACUUM INTO '{}'", copy.display())).await;
+        let idle = store.connect().await.unwrap();
+        let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+        assert_eq!(store.advance(&mut tx, &[step(0, fence, 10, 11)]).await.unwrap(), [true]);
+        tx.sql().execute("INSERT INTO rows VALUES (10)").await.unwrap();
+
+        for end in ["", "-wal", "-shm"] {
+            let path = format!("{}{end}", bench.schema.path().display());
+            std::fs::remove_file(path).unwrap();
+        }
+        if replaced {
+            std::fs::rename(&copy, bench.schema.path()).unwrap();
+        }
+        let failure = store.guard(&mut tx).await.expect_err("the file has gone");
+        assert_eq!((failure.class, failure.session_alive), (Class::Transient, false), "{failure:?}");
+        assert!(failure.message.contains("deleted, moved or replaced"), "{failure:?}");
+        drop(tx);
+        assert!(store.begin(idle).await.is_err(), "a connection from before");
+
+        // A new connection finds what is there now.
+        if replaced {
+            let tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+            store.rollback(tx).await.expect("a rollback");
+            assert_eq!((bench.schema.count("rows").await, bench.offset(0).await), (0, 10));
+        } else {
+            let failure = store.connect().await.err().expect("no file");
+            assert!(failure.message.contains("there is no such file"), "{failure:?}");
+        }
+    }
+}
