@@ -3,9 +3,10 @@
 //! Invariant: answers come from a snapshot and never wait for Kafka or the database, so that a probe tells of this process alone.
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -42,6 +43,9 @@ fn builder() -> Result<PrometheusBuilder, BuildError> {
     Ok(builder)
 }
 
+/// How long a port may take to be free after its process was killed.
+const LEAVING: Duration = Duration::from_secs(1);
+
 /// A listener that holds its port.
 pub(crate) struct Bound {
     listener: TcpListener,
@@ -55,7 +59,16 @@ impl Bound {
                 "http.listen: cannot listen on {listen}: {error}; choose another port, or 0 for a free one"
             ))
         };
-        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let began = Instant::now();
+        let listener = loop {
+            match TcpListener::bind(listen).await {
+                // Whoever was killed a moment ago may still be on its way out.
+                Err(error) if error.kind() == ErrorKind::AddrInUse && began.elapsed() < LEAVING => {
+                    tokio::time::sleep(LEAVING / 20).await;
+                }
+                bound => break bound.map_err(failed)?,
+            }
+        };
         let address = listener.local_addr().map_err(failed)?;
         tracing::info!("metrics and health at http://{address}");
         Ok(Self { listener })
