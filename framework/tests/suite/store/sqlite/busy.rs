@@ -67,7 +67,7 @@ async fn a_claim_waits_for_the_transaction_under_way_and_finds_where_it_ended() 
     let (identity, want) = (bench.identity("b"), [wanted("t", 0)]);
     let claiming = second.claim(&identity, &want);
     let committing = async {
-        // The claim waits at the lock meanwhile; were it not to, it would find 10.
+        // The claim waits in this process's queue meanwhile; the lock itself shows only where the holder is outside of it, as above.
         tokio::time::sleep(Duration::from_millis(300)).await;
         first.commit(tx).await.map_err(|_| "commit").unwrap()
     };
