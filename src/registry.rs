@@ -159,7 +159,7 @@ impl<S: Operated, K: Sink<S>> AnyKind for Typed<S, K> {
         let config = sink.sink_config::<K::Config>().map_err(|error| Failure::fatal(error.to_string()))?;
         let store = S::of(sink, &sink.group, who)?;
         let session = store.connect().await?;
-        let mut tx = store.begin(session).await?;
+        let mut tx = store.begin(session, K::STATEMENTS).await?;
         let names: Vec<String> = topics.iter().map(|topic| topic.to_string()).collect();
         let opened = K::open(config, &names, &mut tx).await;
         let targets = opened
@@ -178,7 +178,7 @@ impl<S: Operated, K: Sink<S>> AnyKind for Typed<S, K> {
         let config = sink.sink_config::<K::Config>().map_err(|error| Failure::fatal(error.to_string()))?;
         let store = S::of(sink, &sink.group, who)?;
         let session = store.connect().await?;
-        let mut tx = store.begin(session).await?;
+        let mut tx = store.begin(session, K::STATEMENTS).await?;
         let opened = K::open(config, &[topic.to_owned()], &mut tx).await;
         store.rollback(tx).await;
         let opened = opened?;

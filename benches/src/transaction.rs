@@ -36,7 +36,7 @@ impl Bench {
         store.apply(None).await.expect("migrating");
         let fence = claim(&store).await;
         let session = store.connect().await.expect("connecting");
-        let mut tx = store.begin(session).await.expect("beginning");
+        let mut tx = store.begin(session, oncesink::Statements::Foreign).await.expect("beginning");
         let config: Config = serde_json::from_str("{}").expect("an empty configuration");
         let sink = Tables::open(&config, &[TOPIC.to_owned()], &mut tx).await.expect("opening the sink");
         store.rollback(tx).await;
@@ -57,7 +57,7 @@ impl Bench {
             end: SliceEnd { leader_epoch: Some(1), timestamp: Some(1_700_000_000_000) },
         };
         *from = to;
-        let mut tx = self.store.begin(session).await.expect("begin");
+        let mut tx = self.store.begin(session, oncesink::Statements::Foreign).await.expect("begin");
         let moved = self.store.advance(&mut tx, &[step]).await.expect("advance");
         assert_eq!(moved, [true]);
         copy.send(tx.sql()).await;
@@ -72,7 +72,7 @@ impl Bench {
         let interval = Interval { from: *from, to };
         let step = Step { place: TopicPartition::new(TOPIC, 0), fence: self.fence, interval, end: batch_end };
         *from = to;
-        let mut tx = self.store.begin(session).await.expect("begin");
+        let mut tx = self.store.begin(session, oncesink::Statements::Foreign).await.expect("begin");
         assert_eq!(self.store.advance(&mut tx, &[step]).await.expect("advance"), [true]);
         self.sink.write(&mut tx, batch).await.expect("write");
         self.store.guard(&mut tx).await.expect("guard");
@@ -117,7 +117,8 @@ struct Copy {
 impl Copy {
     /// The first rows of the series, made by writing them once.
     async fn of(bench: &Bench, rows: u64) -> Self {
-        let mut tx = bench.store.begin(bench.session().await).await.expect("begin");
+        let mut tx =
+            bench.store.begin(bench.session().await, oncesink::Statements::Foreign).await.expect("begin");
         bench.sink.write(&mut tx, &batch(0, rows)).await.expect("write");
         let mut bytes = Vec::new();
         {

@@ -20,7 +20,7 @@ pub use error::{BadRecord, Class, CommitFailure, DataError, Failure, Reason, Sin
 mod dead_letter;
 pub use dead_letter::DeadLetter;
 mod sink;
-pub use sink::Sink;
+pub use sink::{Sink, Statements};
 mod written;
 pub use written::{Counts, Written};
 

@@ -10,6 +10,16 @@ use crate::record::Record;
 use crate::store::Store;
 use crate::written::Written;
 
+/// Whose statements run in a sink's transactions, beside the framework's own: how closely a store has to watch over them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Statements {
+    /// Statements of a fixed, known form: none ends the transaction, none is run whose error is passed over. Said by the bundled sinks of tables.
+    Known,
+    /// Whatever an author wrote or calls: a procedure may COMMIT, a swallowed deadlock may have ended the transaction. A store that can refuse this beforehand
+    /// does so, where a guard before COMMIT would find it only afterwards.
+    Foreign,
+}
+
 /// Writes the rows of a batch into the transaction that also moves the stored offsets.
 ///
 /// The contract, in the order in which things happen on a writer's connection:
@@ -28,6 +38,10 @@ use crate::written::Written;
 pub trait Sink<S: Store>: Sized + Send + Sync + 'static {
     /// The `kind` in `[sinks.<name>.target]`.
     const KIND: &'static str;
+
+    /// Whose statements [`open`](Sink::open) and [`write`](Sink::write) run. Only a sink whose statements are all of a known form, and whose every error it
+    /// returns, may say [`Statements::Known`].
+    const STATEMENTS: Statements = Statements::Foreign;
 
     /// Keys of `[sinks.<name>.target]` beside the connection's; unknown ones are refused with the nearest known. A sink that also takes
     /// `[sinks.<name>.table]` and `[sinks.<name>.tables."topic"]` names these keys `table` and `tables`.

@@ -113,6 +113,7 @@ impl Tables {
 #[async_trait]
 impl<S: Store<Tx = Tx>> Sink<S> for Tables {
     const KIND: &'static str = "sqlite";
+    const STATEMENTS: oncesink::Statements = oncesink::Statements::Known;
     type Config = Config;
 
     async fn open(config: Config, topics: &[String], tx: &mut Tx) -> Result<Self, SinkError> {

@@ -14,6 +14,7 @@ use crate::dead_letter::DeadLetter;
 use crate::error::{CommitFailure, Failure};
 use crate::position::{Interval, StartPolicy};
 use crate::record::TopicPartition;
+use crate::sink::Statements;
 
 mod bookkeeping;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -260,8 +261,8 @@ pub trait Store: Send + Sync + 'static {
         end_frozen: bool,
     ) -> Result<Claim, Failure>;
 
-    /// Begins a transaction with the session's pins and the guard's savepoint, in one trip.
-    async fn begin(&self, session: Self::Session) -> Result<Self::Tx, Failure>;
+    /// Begins a transaction with the session's pins and the guard's savepoint, in one trip; `statements` says whose will run in it.
+    async fn begin(&self, session: Self::Session, statements: Statements) -> Result<Self::Tx, Failure>;
 
     /// Moves all offsets in one statement, where mine and at the expected offset; answers which steps matched. Steps are sorted.
     async fn advance(&self, tx: &mut Self::Tx, steps: &[Step]) -> Result<Vec<bool>, Failure>;

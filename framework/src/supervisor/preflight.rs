@@ -289,7 +289,7 @@ async fn first_claims<S: Store, K: Sink<S>>(
         let Some(topic) = topics.first() else { continue };
         let tx = match &mut looking {
             Some(tx) => tx,
-            None => looking.insert(store.begin(store.connect().await?).await?),
+            None => looking.insert(store.begin(store.connect().await?, K::STATEMENTS).await?),
         };
         let holds = sink.holds_rows(tx, topic).await;
         let name = &settings.name;

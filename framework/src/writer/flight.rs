@@ -202,7 +202,7 @@ pub(crate) async fn open_on<S: Store, K: Sink<S>>(
     config: K::Config,
     topics: &BTreeSet<String>,
 ) -> Result<(S::Session, K), Failure> {
-    let mut tx = store.begin(session).await?;
+    let mut tx = store.begin(session, K::STATEMENTS).await?;
     let topics: Vec<String> = topics.iter().cloned().collect();
     let opened = K::open(config, &topics, &mut tx).await;
     let session = store.rollback(tx).await;

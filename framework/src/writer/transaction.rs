@@ -85,7 +85,7 @@ pub(crate) async fn transaction<S: Store, K: Sink<S>>(
 ) -> (Outcome, Option<S::Session>) {
     let store = work.store;
     let id = S::session_id(&session);
-    let mut tx = match work.call("BEGIN", store.begin(session)).await {
+    let mut tx = match work.call("BEGIN", store.begin(session, K::STATEMENTS)).await {
         Ok(Ok(tx)) => tx,
         Ok(Err(failure)) => return (Outcome::RolledBack(failure.context("BEGIN")), None),
         Err(outcome) => return (outcome, abandon(store, id)),

@@ -114,7 +114,7 @@ async fn open<W: World>(world: &W, case: &Case, records: &[Placed]) -> W::Sink {
     let config: Config = serde_json::from_str(&world.named(&case.keys)).unwrap();
     let topics: BTreeSet<String> = records.iter().map(|(rec, _)| rec.topic.clone()).collect();
     let session = world.store().connect().await.unwrap();
-    let mut tx = world.store().begin(session).await.unwrap();
+    let mut tx = world.store().begin(session, oncesink::Statements::Foreign).await.unwrap();
     let sink = W::Sink::open(config, &Vec::from_iter(topics), &mut tx).await;
     world.store().rollback(tx).await;
     sink.unwrap_or_else(|error| panic!("{error}"))
@@ -169,7 +169,7 @@ impl<W: World> Writer<'_, W> {
             Some(session) => session,
             None => store.connect().await?,
         };
-        let mut tx = store.begin(session).await?;
+        let mut tx = store.begin(session, oncesink::Statements::Foreign).await?;
         let outcome = match self.sink.write(&mut tx, &batch).await {
             Ok(written) => store.guard(&mut tx).await.map(|()| written).map_err(SinkError::from),
             Err(error) => Err(error),

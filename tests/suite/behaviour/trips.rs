@@ -54,7 +54,7 @@ async fn transaction(
         interval: Interval { from, to: from + rows },
         end: SliceEnd::default(),
     };
-    let mut tx = store.begin(session).await.unwrap();
+    let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(store.advance(&mut tx, &[step]).await.unwrap(), [true]);
     sink.write(&mut tx, &batch).await.unwrap();
     store.guard(&mut tx).await.unwrap();
@@ -70,7 +70,7 @@ async fn c165_round_trips_do_not_depend_on_the_size_of_a_batch_on_postgres() {
     let fence = claimed(&store).await;
     let config: Config =
         serde_json::from_str(r#"{"table":{"mode":"upsert","key":["id"],"delete":"none"}}"#).unwrap();
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let sink = Tables::open(&config, &["t".to_owned()], &mut tx).await.unwrap();
     let mut session = store.rollback(tx).await.unwrap();
     let mut from = 0;

@@ -35,7 +35,7 @@ impl Fixture {
     /// An open transaction.
     pub(crate) async fn begin(&self) -> Tx {
         let session = self.store.connect().await.unwrap();
-        self.store.begin(session).await.unwrap()
+        self.store.begin(session, oncesink::Statements::Foreign).await.unwrap()
     }
 
     /// A sink for these topics; the keys as JSON.
@@ -83,7 +83,7 @@ impl Fixture {
         sink: &Tables,
         batch: &Batch,
     ) -> (Result<Written, SinkError>, Option<Session>) {
-        let mut tx = self.store.begin(session).await.unwrap();
+        let mut tx = self.store.begin(session, oncesink::Statements::Foreign).await.unwrap();
         let written = sink.write(&mut tx, batch).await;
         (written, self.store.rollback(tx).await)
     }
@@ -95,7 +95,7 @@ impl Fixture {
         sink: &Tables,
         batch: &Batch,
     ) -> Result<Session, SinkError> {
-        let mut tx = self.store.begin(session).await.unwrap();
+        let mut tx = self.store.begin(session, oncesink::Statements::Foreign).await.unwrap();
         sink.write(&mut tx, batch).await?;
         self.store.guard(&mut tx).await.unwrap();
         Ok(self.store.commit(tx).await.unwrap())

@@ -31,7 +31,7 @@ impl Fixture {
 
     /// An open transaction.
     pub(crate) async fn begin(&self) -> Tx {
-        self.store.begin(self.store.connect().await.unwrap()).await.unwrap()
+        self.store.begin(self.store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap()
     }
 
     /// A sink for these topics; the keys as JSON.

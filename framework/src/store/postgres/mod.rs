@@ -63,6 +63,7 @@ use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store,
 use crate::dead_letter::DeadLetter;
 use crate::error::{CommitFailure, Failure};
 use crate::record::TopicPartition;
+use crate::sink::Statements;
 
 /// Offsets of one group in one Postgres database.
 pub struct Postgres {
@@ -236,7 +237,7 @@ impl Store for Postgres {
         claim::claim_waiting(self, identity, wanted, end_frozen).await
     }
 
-    async fn begin(&self, session: Session) -> Result<Tx, Failure> {
+    async fn begin(&self, session: Session, _: Statements) -> Result<Tx, Failure> {
         tx::begin(session, &self.timeouts.pins()).await
     }
 

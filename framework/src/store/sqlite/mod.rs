@@ -60,6 +60,7 @@ use super::{Claim, EventRow, Fence, Identity, Row, Settled, Starts, Step, Store,
 use crate::dead_letter::DeadLetter;
 use crate::error::{CommitFailure, Failure};
 use crate::record::TopicPartition;
+use crate::sink::Statements;
 
 /// The present time as it stands in columns: UTC, with milliseconds.
 const NOW: &str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
@@ -266,7 +267,7 @@ impl Store for Sqlite {
         claim::claim_waiting(self, identity, wanted, end_frozen).await
     }
 
-    async fn begin(&self, session: Session) -> Result<Tx, Failure> {
+    async fn begin(&self, session: Session, _: Statements) -> Result<Tx, Failure> {
         let turn = turn::wait(self.queue(), None).await?;
         let begun = tx::begin(session, Arc::clone(&self.names), turn, self.patience).await;
         begun.map_err(|failure| self.held(failure))

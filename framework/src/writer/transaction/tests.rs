@@ -115,7 +115,7 @@ impl Store for Told {
     type SessionId = ();
     type Tx = ();
 
-    async fn begin(&self, (): ()) -> Result<(), Failure> {
+    async fn begin(&self, (): (), _: crate::Statements) -> Result<(), Failure> {
         self.calls.note("begin");
         Ok(())
     }

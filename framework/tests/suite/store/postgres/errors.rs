@@ -15,7 +15,7 @@ const TABLES: &str = "
 
 async fn failure(bench: &Bench, sql: &str) -> Failure {
     let store = bench.store();
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let failure = Failure::from(tx.sql().execute(sql).await.expect_err(sql));
     assert!(failure.session_alive, "{sql}");
     assert!(store.rollback(tx).await.is_some(), "{sql}");
@@ -82,7 +82,7 @@ async fn copy_tells_table_and_column() {
     let bench = Bench::with_rows("errors_copy", 1).await;
     bench.schema.execute(TABLES).await;
     let store = bench.store();
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let mut copy = tx.sql().copy_in_raw("COPY items (id, amount, name) FROM STDIN").await.unwrap();
     copy.send(&b"1\t1\ta\n2\tsecret\tb\n"[..]).await.unwrap();
     let failure = Failure::from(copy.finish().await.unwrap_err());
@@ -116,7 +116,7 @@ async fn what_is_not_data_has_its_own_class() {
 async fn a_session_that_the_server_ended_is_not_alive() {
     let bench = Bench::with_rows("errors_ended", 1).await;
     let store = bench.store();
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let error = tx.sql().execute("SELECT pg_terminate_backend(pg_backend_pid())").await.unwrap_err();
     let failure = Failure::from(error);
     assert_eq!((failure.class, failure.session_alive), (Class::Transient, false), "{failure}");

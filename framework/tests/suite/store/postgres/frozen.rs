@@ -15,7 +15,7 @@ async fn a_frozen_session_of_the_group_is_ended_by_the_claim() {
     let bench = Bench::registered("frozen_own", 1).await;
     let (frozen, claimer) = (bench.store(), bench.store());
     let fence = bench.claim(&frozen, 0).await.fence;
-    let mut tx = frozen.begin(frozen.connect().await.unwrap()).await.unwrap();
+    let mut tx = frozen.begin(frozen.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     frozen.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap();
 
     let identity = bench.identity("next");
@@ -45,7 +45,8 @@ async fn a_foreign_session_is_waited_for() {
         bench.schema.url().split_once("postgres@").expect("the URL of the test server names its role");
     let strangers_url = format!("{before}{role}@{after}");
     for holder in [other.store(), bench.store_at(&strangers_url)] {
-        let mut tx = holder.begin(holder.connect().await.unwrap()).await.unwrap();
+        let mut tx =
+            holder.begin(holder.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
         tx.sql().execute("SELECT FROM kafka_offsets FOR UPDATE").await.unwrap();
         for _ in 0..3 {
             let claim = claimer.claim_waiting(&bench.identity("next"), &wanted("t", 0), true).await.unwrap();
@@ -63,7 +64,7 @@ async fn an_abandoned_session_is_ended_by_its_identity() {
     let store = bench.store();
     let session = store.connect().await.unwrap();
     let id = oncesink::postgres::Postgres::session_id(&session);
-    let mut tx = store.begin(session).await.unwrap();
+    let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(oncesink::postgres::Postgres::tx_session_id(&tx), id);
     // Dropped in mid-statement: the server does not notice, and the row stays locked.
     tx.sql().execute("SELECT FROM kafka_offsets FOR UPDATE").await.unwrap();
@@ -89,7 +90,7 @@ async fn another_groups_session_is_not_ended_by_its_identity() {
     let session = theirs.connect().await.unwrap();
     let id = oncesink::postgres::Postgres::session_id(&session);
     assert!(!store.end_session(id).await.unwrap());
-    assert!(theirs.begin(session).await.is_ok());
+    assert!(theirs.begin(session, oncesink::Statements::Foreign).await.is_ok());
 }
 
 #[tokio::test]
@@ -97,7 +98,7 @@ async fn a_session_of_the_group_that_is_only_busy_is_not_ended() {
     let bench = Bench::registered("frozen_busy", 1).await;
     let (busy, claimer) = (bench.store(), bench.store());
     let fence = bench.claim(&busy, 0).await.fence;
-    let mut tx = busy.begin(busy.connect().await.unwrap()).await.unwrap();
+    let mut tx = busy.begin(busy.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     busy.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap();
     let committing = async {
         // Long enough for the watch to look several times, well below what it calls frozen.
@@ -117,7 +118,7 @@ async fn a_session_frozen_in_mid_copy_is_ended_by_the_claim() {
     let bench = Bench::with_rows("frozen_copy", 1).await;
     let (frozen, claimer) = (bench.store(), bench.store());
     let fence = bench.claim(&frozen, 0).await.fence;
-    let mut tx = frozen.begin(frozen.connect().await.unwrap()).await.unwrap();
+    let mut tx = frozen.begin(frozen.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     frozen.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap();
     let mut copy = tx.sql().copy_in_raw("COPY rows FROM STDIN").await.unwrap();
     copy.send(&b"10\n"[..]).await.unwrap();

@@ -9,7 +9,7 @@ use super::{Bench, step};
 
 async fn begun(bench: &Bench, store: &Postgres) -> Tx {
     let fence = bench.claim(store, 0).await.fence;
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(store.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap(), [true]);
     tx
 }
@@ -89,7 +89,7 @@ async fn a_deferred_constraint_is_a_bad_record_before_commit() {
     assert!(!format!("{failure:?}").contains("4711"), "the value is told: {failure:?}");
     // Asked all the same, the server says itself that it rolled back.
     let session = store.rollback(tx).await.unwrap();
-    let mut tx = store.begin(session).await.unwrap();
+    let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
     tx.sql().execute("INSERT INTO children VALUES (1, 4711)").await.unwrap();
     let Err(CommitFailure::RolledBack(failure)) = store.commit(tx).await else { panic!("no verdict") };
     assert_eq!(failure.sql_state.as_deref(), Some("23503"));
@@ -105,7 +105,7 @@ async fn a_session_with_an_answer_in_the_line_is_not_given_back() {
     drop(copy);
     if let Some(session) = store.rollback(tx).await {
         // Given back is allowed only when it answers rightly.
-        let mut tx = store.begin(session).await.unwrap();
+        let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
         let one: i64 = sqlx::query_scalar("SELECT count(*) FROM rows").fetch_one(tx.sql()).await.unwrap();
         assert_eq!(one, 0);
     }
@@ -117,14 +117,14 @@ async fn the_session_is_pinned_inside_the_transaction_only() {
     let store = bench.store();
     let show = "SELECT concat_ws(' ', current_setting('timezone'), current_setting('lock_timeout'), current_setting('statement_timeout'),
                 current_setting('idle_in_transaction_session_timeout'), current_setting('transaction_isolation'), current_setting('synchronous_commit'))";
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let inside: String = sqlx::query_scalar(show).fetch_one(tx.sql()).await.unwrap();
     assert_eq!(inside, "UTC 1s 30s 10s read committed on");
     store.guard(&mut tx).await.unwrap();
     let mut session = store.commit(tx).await.map_err(|_| "commit").unwrap();
     // The same session begins again: nothing is left of the first transaction.
     for _ in 0..3 {
-        let mut tx = store.begin(session).await.unwrap();
+        let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
         store.guard(&mut tx).await.unwrap();
         session = store.commit(tx).await.map_err(|_| "commit").unwrap();
     }

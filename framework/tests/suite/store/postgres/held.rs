@@ -41,7 +41,7 @@ async fn a_claim_waits_for_the_transaction_under_way_and_finds_where_it_ended() 
     let bench = Bench::registered("claim_waits", 1).await;
     let (first, second) = (bench.store(), bench.store());
     let owner = bench.claim(&first, 0).await;
-    let mut tx = first.begin(first.connect().await.unwrap()).await.unwrap();
+    let mut tx = first.begin(first.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     first.advance(&mut tx, &[step(0, owner.fence, 10, 15)]).await.unwrap();
     let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(tx.sql()).await.unwrap();
     first.guard(&mut tx).await.unwrap();
@@ -71,7 +71,8 @@ async fn a_lost_commit_is_settled_on_either_side() {
         let (store, direct) = (bench.store_at(proxy.url()), bench.store());
         let fence = bench.claim(&direct, 0).await.fence;
         let steps = [step(0, fence, 10, 12)];
-        let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+        let mut tx =
+            store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
         assert_eq!(store.advance(&mut tx, &steps).await.unwrap(), [true]);
         tx.sql().execute("INSERT INTO rows VALUES (10), (11)").await.unwrap();
         store.guard(&mut tx).await.unwrap();
@@ -92,7 +93,7 @@ async fn a_settle_waits_out_the_old_backend_and_judges_what_it_did() {
     let store = bench.store();
     let fence = bench.claim(&store, 0).await.fence;
     let steps = [step(0, fence, 10, 12)];
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     store.advance(&mut tx, &steps).await.unwrap();
     let token = Uuid::new_v4();
     // While the old transaction is open there is no verdict, and nothing was raised.
@@ -113,7 +114,7 @@ async fn an_old_backend_that_never_ends_is_ended() {
     let store = bench.store();
     let fence = bench.claim(&store, 0).await.fence;
     let steps = [step(0, fence, 10, 12)];
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     store.advance(&mut tx, &steps).await.unwrap();
     let token = Uuid::new_v4();
     let verdicts = eventually(DEADLINE, || async { store.settle(&steps, token).await.ok() }).await;

@@ -183,7 +183,7 @@ async fn targets_that_lose_rows_in_a_crash_are_known() {
              CREATE UNLOGGED TABLE mixed_1 PARTITION OF mixed FOR VALUES FROM (0) TO (10)",
         )
         .await;
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     tx.sql().execute("CREATE TEMPORARY TABLE brief (n int)").await.unwrap();
     let schema = bench.schema.name();
     let cases = [

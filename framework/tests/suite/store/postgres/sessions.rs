@@ -18,7 +18,7 @@ async fn a_dropped_transaction_leaves_nothing_and_frees_its_rows() {
     let bench = Bench::with_rows("session_dropped", 1).await;
     let store = bench.store();
     let fence = bench.claim(&store, 0).await.fence;
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     store.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap();
     tx.sql().execute("INSERT INTO rows VALUES (10), (11)").await.unwrap();
     drop(tx);
@@ -33,7 +33,7 @@ async fn a_dropped_transaction_leaves_nothing_and_frees_its_rows() {
 async fn a_failed_statement_leaves_no_session_in_an_aborted_transaction() {
     let bench = Bench::with_rows("session_aborted", 1).await;
     let store = bench.store();
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     tx.sql().execute("INSERT INTO rows VALUES (1), (1)").await.unwrap_err();
     let session = store.rollback(tx).await.unwrap();
     let aborted = format!(
@@ -41,7 +41,7 @@ async fn a_failed_statement_leaves_no_session_in_an_aborted_transaction() {
         bench.group
     );
     assert_eq!(bench.schema.value::<i64>(&aborted).await, 0);
-    assert!(store.begin(session).await.is_ok());
+    assert!(store.begin(session, oncesink::Statements::Foreign).await.is_ok());
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn c025_a_cancelled_begin_never_leaves_an_open_transaction() {
         proxy.arm(Point::Statement("BEGIN".into()), Action::Delay(Duration::from_millis(20)));
         let session = store.connect().await.unwrap();
         let patience = Duration::from_micros(round * 300);
-        match tokio::time::timeout(patience, store.begin(session)).await {
+        match tokio::time::timeout(patience, store.begin(session, oncesink::Statements::Foreign)).await {
             Ok(begun) => drop(begun.unwrap()),
             Err(_) => cancelled += 1,
         }
@@ -151,7 +151,7 @@ async fn which_rows_are_held_is_seen_and_the_look_holds_none() {
         steps.push(step(partition, bench.claim(&store, partition).await.fence, 10, 11));
     }
     assert_eq!(store.locked(&steps).await.unwrap(), []);
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     store.advance(&mut tx, &steps[1..2]).await.unwrap();
     assert_eq!(store.locked(&steps).await.unwrap(), [steps[1].place.clone()]);
     let claims =

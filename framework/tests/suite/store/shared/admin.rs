@@ -34,7 +34,7 @@ async fn skip_leaves_out_one_record_and_fences_the_owner() {
         .await;
     assert_eq!(told, "ann@host t 0 skipped 10 11 broken");
     // The running owner is fenced, also when it had passed the record itself.
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let steps = [step(0, owner.fence, 10, 11), step(0, owner.fence, 11, 12)];
     for step in steps {
         assert_eq!(store.advance(&mut tx, &[step]).await.unwrap(), [false]);
@@ -94,7 +94,7 @@ async fn reset_of_one_partition_goes_back_with_an_event() {
     assert_eq!((moves[0].old, moves[0].new), (Some(10), Some(3)));
     assert_eq!((bench.stands(0).await, bench.stands(1).await), ((2, 3), (0, 10)));
     assert_eq!(bench.events().await, ["reset"]);
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(store.advance(&mut tx, &[step(0, owner.fence, 3, 4)]).await.unwrap(), [false]);
     store.rollback(tx).await.unwrap();
     // The identity is taken over, so that the new cluster's claim is welcome.

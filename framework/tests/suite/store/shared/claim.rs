@@ -11,7 +11,7 @@ async fn the_second_owner_claims_from_where_the_first_one_stands() {
     let one = bench.claim(&first, 0).await;
     assert_eq!((one.offset, one.fence.epoch, one.leader_epoch, one.paused), (10, 1, None, false));
 
-    let mut tx = first.begin(first.connect().await.unwrap()).await.unwrap();
+    let mut tx = first.begin(first.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(first.advance(&mut tx, &[step(0, one.fence, 10, 15)]).await.unwrap(), [true]);
     first.guard(&mut tx).await.unwrap();
     first.commit(tx).await.map_err(|_| "commit").unwrap();
@@ -74,7 +74,7 @@ async fn another_identity_is_refused_and_fences_nobody() {
         }
     }
     // The healthy owner's fence still holds.
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(store.advance(&mut tx, &[step(0, owner.fence, 10, 11)]).await.unwrap(), [true]);
 }
 

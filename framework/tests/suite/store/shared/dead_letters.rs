@@ -34,7 +34,7 @@ async fn pass(bench: &Bench, store: &Db, parts: Vec<Part>, commits: bool) {
         let fence = bench.claim(store, partition).await.fence;
         steps.push(step(partition, fence, part.interval().from, part.interval().to));
     }
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(store.advance(&mut tx, &steps).await.unwrap(), vec![true; steps.len()]);
     store.dead_letters(&mut tx, &batch.dead_letters()).await.unwrap();
     if !commits {

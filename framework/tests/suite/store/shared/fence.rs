@@ -8,7 +8,7 @@ use super::{Bench, Db, step};
 
 /// One whole transaction: advance, a row for each offset passed over, guard, commit. Answers whether the row was mine.
 async fn write(store: &Db, step: &Step) -> bool {
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     if store.advance(&mut tx, std::slice::from_ref(step)).await.unwrap() != [true] {
         store.rollback(tx).await.unwrap();
         return false;
@@ -144,7 +144,7 @@ async fn one_statement_moves_what_is_mine_and_tells_the_rest() {
         };
         steps.push(step(partition, fence, 10, 20 + i64::from(partition)));
     }
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let matched = store.advance(&mut tx, &steps).await.unwrap();
     let expected: Vec<bool> = (0..50).map(|partition| partition % 3 != 0).collect();
     assert_eq!(matched, expected);

@@ -24,7 +24,7 @@ async fn every_verdict_and_again() {
     assert_eq!(store.settle(&steps, token).await.unwrap(), verdicts);
     assert_eq!(bench.stands(0).await, (2, 15));
     // The old fence is worth nothing any more, the new one is.
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let fence = oncesink::store::Fence { epoch: 2, token };
     let again = [step(0, fence, 15, 16), steps[1].clone()];
     assert_eq!(store.advance(&mut tx, &again).await.unwrap(), [true, false]);

@@ -30,7 +30,11 @@ async fn while_the_file_is_held_claims_are_busy_writes_transient_and_looks_answe
         reason: "test".into(),
     };
     let failures = [
-        store.begin(store.connect().await.unwrap()).await.err().expect("begin"),
+        store
+            .begin(store.connect().await.unwrap(), oncesink::Statements::Foreign)
+            .await
+            .err()
+            .expect("begin"),
         store.register(&bench.identity("a"), &starts("t", 3, 0)).await.unwrap_err(),
         store.settle(&[step(0, fence, 10, 11)], Uuid::new_v4()).await.unwrap_err(),
         store.forward(&all[0].place, fence, 10, 11, "test").await.unwrap_err(),
@@ -61,7 +65,7 @@ async fn a_claim_waits_for_the_transaction_under_way_and_finds_where_it_ended() 
     let bench = Bench::registered("busy_waits", 1).await;
     let (first, second) = (bench.store(), bench.patient_store());
     let owner = bench.claim(&first, 0).await;
-    let mut tx = first.begin(first.connect().await.unwrap()).await.unwrap();
+    let mut tx = first.begin(first.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     first.advance(&mut tx, &[step(0, owner.fence, 10, 15)]).await.unwrap();
     first.guard(&mut tx).await.unwrap();
     let (identity, want) = (bench.identity("b"), [wanted("t", 0)]);
@@ -88,7 +92,7 @@ async fn many_writers_of_one_process_all_get_their_turn() {
             let fence = claimed(&claims[0]).fence;
             let mut session = store.connect().await.unwrap();
             for offset in 10..20 {
-                let mut tx = store.begin(session).await.unwrap();
+                let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
                 let step = step(partition, fence, offset, offset + 1);
                 assert_eq!(store.advance(&mut tx, &[step]).await.unwrap(), [true]);
                 sqlx::query("INSERT INTO copies VALUES (?)").bind(offset).execute(tx.sql()).await.unwrap();

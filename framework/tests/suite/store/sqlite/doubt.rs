@@ -16,7 +16,7 @@ use super::{Bench, claimed, step, wanted};
 const DEADLINE: Duration = Duration::from_secs(60);
 
 async fn begun(store: &Sqlite, fence: Fence, from: i64) -> Tx {
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(store.advance(&mut tx, &[step(0, fence, from, from + 2)]).await.unwrap(), [true]);
     let insert = format!("INSERT INTO rows VALUES ({from}), ({from} + 1)");
     tx.sql().execute(&*insert).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_statement_whose_caller_has_gone_is_ended_and_frees_the_file() {
     // The same by the session's identity.
     let session = store.connect().await.unwrap();
     let id = Sqlite::session_id(&session);
-    let mut tx = store.begin(session).await.unwrap();
+    let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(Sqlite::tx_session_id(&tx), id);
     let ending = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -130,7 +130,7 @@ async fn c025_a_cancelled_begin_never_leaves_an_open_transaction() {
     let store = bench.store();
     let mut cancelled = 0;
     for round in 0..60 {
-        let mut begin = Box::pin(store.begin(store.connect().await.unwrap()));
+        let mut begin = Box::pin(store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign));
         let mut begun = false;
         for _ in 0..round % 6 {
             begun = begun || begin.as_mut().now_or_never().is_some();

@@ -17,7 +17,7 @@ const TABLES: &str = "
 
 async fn failure(bench: &Bench, sql: &str) -> Failure {
     let store = bench.store();
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let failure = Failure::from(tx.sql().execute(sql).await.expect_err(sql));
     assert!(failure.session_alive, "{sql}");
     assert!(store.rollback(tx).await.is_some(), "{sql}");
@@ -118,7 +118,7 @@ async fn what_is_not_data_has_its_own_class() {
 async fn a_file_that_cannot_be_written_any_more_is_left() {
     let bench = Bench::with_rows("errors_read_only", 1).await;
     let store = bench.store();
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     tx.sql().execute("PRAGMA query_only = ON").await.unwrap();
     let failure = Failure::from(tx.sql().execute("INSERT INTO rows VALUES (1)").await.unwrap_err());
     assert_eq!(
@@ -126,7 +126,7 @@ async fn a_file_that_cannot_be_written_any_more_is_left() {
         (Class::WrongServer, Some("SQLITE_READONLY"), false)
     );
     drop(tx);
-    let tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     assert!(store.rollback(tx).await.is_some(), "a new connection writes again");
 }
 
@@ -136,7 +136,7 @@ async fn a_table_altered_under_us_is_a_stale_catalog_once_and_then_fits() {
     let store = bench.store();
     let mut session = store.connect().await.unwrap();
     for round in 0..2 {
-        let mut tx = store.begin(session).await.unwrap();
+        let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
         sqlx::query("INSERT INTO rows VALUES (?)").bind(round).execute(tx.sql()).await.unwrap();
         store.guard(&mut tx).await.unwrap();
         session = store.commit(tx).await.map_err(|_| "commit").unwrap();
@@ -144,7 +144,7 @@ async fn a_table_altered_under_us_is_a_stale_catalog_once_and_then_fits() {
         bench.schema.execute(&format!("CREATE INDEX more_{round} ON rows (n)")).await;
     }
     bench.schema.execute("DROP TABLE rows").await;
-    let mut tx = store.begin(session).await.unwrap();
+    let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
     let error = sqlx::query("INSERT INTO rows VALUES (?)").bind(9).execute(tx.sql()).await.unwrap_err();
     assert_eq!(Failure::from(error).class, Class::StaleCatalog);
 }
@@ -158,7 +158,7 @@ async fn a_trigger_on_the_offsets_is_no_records_fault() {
         .schema
         .execute("CREATE TRIGGER stop BEFORE UPDATE OF last_offset ON kafka_offsets BEGIN SELECT RAISE(ABORT, 'no'); END")
         .await;
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     let failure = store.advance(&mut tx, &[step(0, fence, 10, 11)]).await.unwrap_err();
     // The framework makes a sick object of it, since no record is at hand yet.
     assert_eq!(failure.sql_state.as_deref(), Some("SQLITE_CONSTRAINT_TRIGGER"), "{failure}");

@@ -9,7 +9,7 @@ use super::{Bench, step};
 
 async fn begun(bench: &Bench, store: &Sqlite) -> Tx {
     let fence = bench.claim(store, 0).await.fence;
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     assert_eq!(store.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap(), [true]);
     tx.sql().execute("INSERT INTO rows VALUES (10)").await.unwrap();
     tx
@@ -133,13 +133,13 @@ async fn a_deferred_foreign_key_is_a_bad_record_before_commit() {
     assert_eq!(failure.data.as_ref().map(|data| data.reason), Some(Reason::ForeignKey));
     // A parent that comes later in the same transaction pays what is owed.
     let session = store.rollback(tx).await.unwrap();
-    let mut tx = store.begin(session).await.unwrap();
+    let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
     tx.sql().execute("INSERT INTO children VALUES (1, 4711)").await.unwrap();
     tx.sql().execute("INSERT INTO parents VALUES (4711)").await.unwrap();
     store.guard(&mut tx).await.unwrap();
     let session = store.commit(tx).await.map_err(|_| "commit").unwrap();
     // Asked all the same, SQLite refuses and leaves the transaction open: rolled back, it is a verdict.
-    let mut tx = store.begin(session).await.unwrap();
+    let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
     tx.sql().execute("INSERT INTO children VALUES (2, 4712)").await.unwrap();
     let Err(CommitFailure::RolledBack(failure)) = store.commit(tx).await else { panic!("no verdict") };
     assert_eq!(failure.sql_state.as_deref(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"));
@@ -163,7 +163,7 @@ async fn no_other_file_can_be_attached() {
     let store = bench.store();
     let mut session = store.connect().await.unwrap();
     for _ in 0..2 {
-        let mut tx = store.begin(session).await.unwrap();
+        let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
         let error = tx.sql().execute("ATTACH ':memory:' AS other").await.unwrap_err();
         assert!(error.to_string().contains("too many attached databases"), "{error}");
         session = store.rollback(tx).await.unwrap();
@@ -176,7 +176,7 @@ async fn the_connection_is_pinned_and_used_again() {
     let store = bench.store();
     let mut session = store.connect().await.unwrap();
     for round in 0..3_i64 {
-        let mut tx = store.begin(session).await.unwrap();
+        let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
         for (pin, expected) in
             [("foreign_keys", 1), ("synchronous", 2), ("trusted_schema", 0), ("busy_timeout", 5)]
         {
@@ -203,7 +203,8 @@ async fn nothing_commits_into_a_file_that_has_left_its_path() {
         let copy = bench.schema.path().with_extension("copy");
         bench.schema.execute(&format!("VACUUM INTO '{}'", copy.display())).await;
         let idle = store.connect().await.unwrap();
-        let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+        let mut tx =
+            store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
         assert_eq!(store.advance(&mut tx, &[step(0, fence, 10, 11)]).await.unwrap(), [true]);
         tx.sql().execute("INSERT INTO rows VALUES (10)").await.unwrap();
 
@@ -218,11 +219,12 @@ async fn nothing_commits_into_a_file_that_has_left_its_path() {
         assert_eq!((failure.class, failure.session_alive), (Class::Transient, false), "{failure:?}");
         assert!(failure.message.contains("deleted, moved or replaced"), "{failure:?}");
         drop(tx);
-        assert!(store.begin(idle).await.is_err(), "a connection from before");
+        assert!(store.begin(idle, oncesink::Statements::Foreign).await.is_err(), "a connection from before");
 
         // A new connection finds what is there now.
         if replaced {
-            let tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+            let tx =
+                store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
             store.rollback(tx).await.expect("a rollback");
             assert_eq!((bench.schema.count("rows").await, bench.offset(0).await), (0, 10));
         } else {

@@ -196,7 +196,7 @@ async fn targets_that_are_no_table_of_the_file_are_known() {
         )
         .await;
     let store = bench.store();
-    let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+    let mut tx = store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
     tx.sql().execute("CREATE TEMPORARY TABLE hidden (n int)").await.unwrap();
     for (table, expected) in [
         ("good", None),

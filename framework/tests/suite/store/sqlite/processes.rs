@@ -74,7 +74,7 @@ async fn the_child() {
         let claimed = bench.claim(&store, 0).await;
         let (mut session, mut offset) = (store.connect().await.unwrap(), claimed.offset);
         loop {
-            let mut tx = store.begin(session).await.unwrap();
+            let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
             let step = step(0, claimed.fence, offset, offset + 2);
             assert_eq!(store.advance(&mut tx, &[step]).await.unwrap(), [true]);
             let insert = format!("INSERT INTO rows VALUES ({offset}), ({offset} + 1)");
@@ -89,7 +89,8 @@ async fn the_child() {
     } else {
         let fence = bench.claim(&store, 0).await.fence;
         if what == "writes" {
-            let mut tx = store.begin(store.connect().await.unwrap()).await.unwrap();
+            let mut tx =
+                store.begin(store.connect().await.unwrap(), oncesink::Statements::Foreign).await.unwrap();
             assert_eq!(store.advance(&mut tx, &[step(0, fence, 10, 12)]).await.unwrap(), [true]);
             tx.sql().execute("INSERT INTO rows VALUES (10), (11)").await.unwrap();
             store.guard(&mut tx).await.unwrap();
@@ -158,7 +159,7 @@ async fn beside_a_writer_without_a_pause_nobody_starves() {
             // Some tens of milliseconds each, and the next one at once.
             let rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO copies SELECT i FROM n";
             while !done.load(Ordering::SeqCst) {
-                let mut tx = store.begin(session).await.unwrap();
+                let mut tx = store.begin(session, oncesink::Statements::Foreign).await.unwrap();
                 assert_eq!(
                     store.advance(&mut tx, &[step(0, fence, offset, offset + 1)]).await.unwrap(),
                     [true]
