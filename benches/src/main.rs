@@ -7,6 +7,7 @@ mod cost;
 mod data;
 mod encode;
 mod insert;
+mod loads;
 mod process;
 mod psql;
 mod report;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 
 use oncesink_test_support::kafka::{KafkaCluster, KafkaOptions};
 use oncesink_test_support::postgres::PostgresServer;
+use tokio::sync::OnceCell;
 
 use crate::report::{Figure, Report};
 
@@ -101,16 +103,24 @@ async fn measure(asked: &Asked) -> Vec<Figure> {
             figures.push(transaction::guarantee(&postgres, name, rows, target, asked.rounds()).await);
         }
     }
+    let kafka = OnceCell::new();
+    let kafka = async || kafka.get_or_init(|| KafkaCluster::start(KafkaOptions::one().heap_mb(256))).await;
+    let rows = if asked.quick { 200_000 } else { 400_000 };
     let (one, two) = (asked.wants("insert_one_writer"), asked.wants("insert_two_writers"));
     if one || two {
-        let kafka = KafkaCluster::start(KafkaOptions::one().heap_mb(256)).await;
-        let rows = if asked.quick { 200_000 } else { 400_000 };
         let mut plan = insert::Plan { rows, rounds: asked.rounds(), sides: Vec::new() };
         for writers in [one.then_some(1), two.then_some(2)].into_iter().flatten() {
             plan.sides.push(insert::Side { writers, binary: process::built() });
             plan.sides.extend(asked.base.clone().map(|binary| insert::Side { writers, binary }));
         }
-        figures.extend(insert::insert(&kafka, &postgres, &plan).await);
+        figures.extend(insert::insert(kafka().await, &postgres, &plan).await);
+    }
+    let loads: Vec<_> = loads::ASKED.iter().filter(|load| asked.wants(load.name)).collect();
+    if !loads.is_empty() {
+        let topic = loads::Topic::new(kafka().await, rows).await;
+        for load in loads {
+            figures.push(topic.measure(load, asked.rounds()).await);
+        }
     }
     cost::print_load();
     figures

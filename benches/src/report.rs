@@ -3,13 +3,15 @@
 use serde::Serialize;
 
 /// All names, in the order in which they are measured.
-pub(crate) const NAMES: [&str; 6] = [
+pub(crate) const NAMES: [&str; 8] = [
     "encode",
     "copy_100_rows_guard",
     "guarantee_cost_10000",
     "guarantee_cost_1000",
     "insert_one_writer",
     "insert_two_writers",
+    "sqlite_insert",
+    "sqlite_upsert_new",
 ];
 
 /// One ratio, and what it is to be.
